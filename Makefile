@@ -1,0 +1,71 @@
+# Every target does its own set-up, in .venv, with nothing but Python 3.11 and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# A newcomer's shell must not lend the tests its own packages.
+unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
+
+CORE = curves durations http_retry instants jitter options presets refusals schedule seeded
+comma := ,
+empty :=
+space := $(empty) $(empty)
+CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
+
+.PHONY: demo test check bench format lint types layers coverage wheel clean
+
+demo: $(VENV)/.package ## run the main job on this machine
+	@$(BIN)/backoff-schedule demo
+
+test: $(VENV)/.test ## run the tests, every code block of the docs among them
+	$(BIN)/python -m pytest
+
+check: lint types layers coverage wheel ## all that a change has to pass
+
+bench: $(VENV)/.bench ## compare with other packages, side by side
+	$(BIN)/python -m benchmarks
+
+format: $(VENV)/.lint ## put the source into the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.lint
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+layers: $(VENV)/.lint
+	$(BIN)/lint-imports
+
+coverage: $(VENV)/.lint ## the tests, and every branch of the core
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report --include=$(CORE_FILES) --fail-under=100
+
+wheel: $(VENV)/.package ## build the wheel and use it in an empty environment
+	rm -rf build/wheel build/empty
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --no-index build/wheel/*.whl
+	cd build && empty/bin/backoff-schedule show --base 1m --max 6h --attempts 3
+	cd build && empty/bin/python -m backoff_schedule retry-after 120
+
+clean:
+	rm -rf .venv .venv-* build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "$(PYTHON) is older than Python 3.11; try: make PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(VENV)/.package: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.%: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet --group $*
+	@touch $@
