@@ -45,7 +45,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LONGEST_TEXT = 1_000
 
 _TEXT_RULE = "a number and a unit, such as '15 minutes', '30s' or '1h 30m'"
-_UNIT_RULE = "in the units ms, s, m, h, d, w (lower case) or millisecond to week, singular or plural"
+_UNIT_RULE = (
+    "in the units ms, s, m, h, d, w (lower case) or millisecond to week, singular or plural"
+)
 
 
 def to_seconds(value: DurationLike, name: str = "duration") -> float:

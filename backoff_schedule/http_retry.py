@@ -8,7 +8,7 @@ Every function here takes the network's words as they come and never raises for 
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from .durations import to_seconds
 from .instants import epoch_seconds
@@ -26,19 +26,25 @@ if TYPE_CHECKING:
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_SHORT_WEEKDAYS = tuple(weekday[:3] for weekday in _WEEKDAYS)
+_SHORT_WEEKDAYS = ("Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,")
+_WEEKDAYS = (
+    "Monday,",
+    "Tuesday,",
+    "Wednesday,",
+    "Thursday,",
+    "Friday,",
+    "Saturday,",
+    "Sunday,",
+)
 _ZONES = ("GMT", "UTC", "+0000", "-0000")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_SECOND = -62135596800.0  # 0001-01-01T00:00:00Z
 _LAST_SECOND = 253402300799.0  # 9999-12-31T23:59:59Z
 # No HTTP-date is longer, so a longer text is not taken apart.
 _LONGEST_DATE = len("Wednesday, 01-Jan-70 00:00:00 +0000")
 
 
-def parse_retry_after(
-    value: str | None, now: float | datetime | None = None
-) -> float | None:
+def parse_retry_after(value: str | None, now: float | datetime | None = None) -> float | None:
     """The seconds that a Retry-After field asks for, or None where it says nothing usable.
 
     `value` is the field's text. `now`, against which a date is read, is epoch seconds or an
@@ -176,28 +182,30 @@ def _http_date(text: str, now: float) -> float | None:
     if len(text) > _LONGEST_DATE:
         return None
     match text.split(" "):
-        case [weekday, day, month, year, clock, zone]:
-            if weekday[:-1] in _SHORT_WEEKDAYS and weekday[-1] == "," and zone in _ZONES:
-                if len(year) == 4 and len(day) in (1, 2):
-                    return _instant(year, month, day, clock)
-            # A one-digit day stands behind two spaces, which splits the asctime form into six.
-            weekday, month, padding, day, clock, year = text.split(" ")
-            if weekday in _SHORT_WEEKDAYS and not padding and len(day) == 1 and len(year) == 4:
-                return _instant(year, month, day, clock)
-        case [weekday, month, day, clock, year]:
-            if weekday in _SHORT_WEEKDAYS and len(day) == 2 and len(year) == 4:
-                return _instant(year, month, day, clock)
-        case [weekday, date, clock, zone]:
-            day, _, month_and_year = date.partition("-")
-            month, _, short_year = month_and_year.partition("-")
-            if weekday[:-1] in _WEEKDAYS and weekday[-1] == "," and zone in _ZONES:
-                if len(day) == 2 and len(short_year) == 2:
-                    return _instant(short_year, month, day, clock, century_from=now)
+        case [weekday, day, month, year, clock, zone] if (
+            weekday in _SHORT_WEEKDAYS and zone in _ZONES and len(day) <= 2 and len(year) == 4
+        ):
+            return _instant(year, month, day, clock)
+        case [weekday, date, clock, zone] if (
+            weekday in _WEEKDAYS and zone in _ZONES and len(date) == len("06-Nov-94")
+        ):
+            day, month, year = date[:2], date[3:6], date[7:]
+            dashes = date[2] + date[6]
+            return _instant(year, month, day, clock, now) if dashes == "--" else None
+        # The asctime form pads a one-digit day with a second space.
+        case [weekday, month, "", day, clock, year] if (
+            f"{weekday}," in _SHORT_WEEKDAYS and len(day) == 1 and len(year) == 4
+        ):
+            return _instant(year, month, day, clock)
+        case [weekday, month, day, clock, year] if (
+            f"{weekday}," in _SHORT_WEEKDAYS and len(day) == 2 and len(year) == 4
+        ):
+            return _instant(year, month, day, clock)
     return None
 
 
 def _instant(
-    year: str, month: str, day: str, clock: str, *, century_from: float | None = None
+    year: str, month: str, day: str, clock: str, century_from: float | None = None
 ) -> float | None:
     hour, minute, second = clock[:2], clock[3:5], clock[6:]
     if len(clock) != 8 or clock[2] != ":" or clock[5] != ":" or month not in _MONTHS:
@@ -214,7 +222,7 @@ def _instant(
     if leap:
         time_of_day = (23, 59, 59)
     try:
-        instant = datetime(full_year, *date, *time_of_day, tzinfo=timezone.utc)
+        instant = datetime(full_year, *date, *time_of_day, tzinfo=UTC)
     except ValueError:
         return None
     return (instant - _EPOCH).total_seconds() + leap

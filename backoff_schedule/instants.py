@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from .refusals import refusal
 
@@ -39,7 +39,7 @@ def moved(now: Instant, delay: float) -> Instant:
     if now.utcoffset() is None:
         return _moved_plainly(now, elapsed)
     try:
-        in_utc = now.astimezone(timezone.utc)
+        in_utc = now.astimezone(UTC)
     except OverflowError:
         # Within hours of year 1 or 9999 a zone reaches instants that UTC does not.
         return _moved_plainly(now, elapsed)
@@ -59,7 +59,7 @@ def _moved_plainly(now: datetime, elapsed: timedelta) -> datetime:
 def _last_instant(zone: tzinfo | None) -> datetime:
     """The last instant that both `zone` and UTC can express, so that it can be stored."""
     try:
-        return datetime.max.replace(tzinfo=timezone.utc).astimezone(zone)
+        return datetime.max.replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
         return datetime.max.replace(tzinfo=zone)
 

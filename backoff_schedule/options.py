@@ -81,7 +81,9 @@ def _shape_of(given: Options) -> str:
         raise TypeError("a schedule needs one of base, steps and compute")
     if len(shapes) > 1:
         names = " and ".join(shapes)
-        raise TypeError(f"{names} do not go together: a schedule needs one of base, steps and compute")
+        raise TypeError(
+            f"{names} do not go together: a schedule needs one of base, steps and compute"
+        )
     shape = shapes[0]
     for name in ("growth", "factor", "max"):
         if given[name] is not None and name not in _SHAPES[shape]:

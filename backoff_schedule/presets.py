@@ -31,9 +31,7 @@ Ten tries take 75 h 35 min 5 s. Source: Standard Webhooks specification, "Delive
 reliability".
 """
 
-POSTEL = create_backoff(
-    steps=["5s", "5m", "30m", "2h", "5h", "10h", "1d", "2d", "3d"], jitter=0.2
-)
+POSTEL = create_backoff(steps=["5s", "5m", "30m", "2h", "5h", "10h", "1d", "2d", "3d"], jitter=0.2)
 """Webhook delivery as Postel does it by default, each wait spread by 20 % both ways.
 
 | after failure | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 and on |

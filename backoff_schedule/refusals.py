@@ -7,7 +7,7 @@ def shown(value: object) -> str:
     """`repr(value)`, kept short and safe to put into an error message."""
     try:
         text = repr(value)
-    except Exception:
+    except Exception:  # noqa: BLE001  (whatever the caller's repr raises)
         # An int beyond Python's digit limit, or an object whose own repr fails.
         return f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."

@@ -23,9 +23,15 @@ from .options import (
 )
 
 TYPE_CHECKING = False
+if not TYPE_CHECKING:  # typing itself costs more to load than the whole package
+
+    def overload(function):
+        return function
+
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, NoReturn, overload
+    from typing import Any, Literal, NoReturn, overload  # noqa: TC004  (defined above)
 
     from .durations import DurationLike
     from .instants import Instant
@@ -33,11 +39,6 @@ if TYPE_CHECKING:
     from .options import Options
 
     _Growth = Literal["exponential", "linear", "constant"]
-else:
-
-    def overload(function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
-
 
 # With more free attempts than this the curve is computed when asked for.
 _MOST_FREE_TABULATED = 64
