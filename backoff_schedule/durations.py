@@ -141,12 +141,12 @@ def to_milliseconds(seconds: float) -> float:
 
     `1.001 * 1000` is 1000.9999999999999; this is 1001.0.
     """
-    microseconds = seconds * 1e6
-    if microseconds < 2.0**53:
-        whole = round(microseconds)
-        if whole / 1e6 == seconds:
-            return whole / 1e3
-    return seconds * 1e3
+    if seconds < 2.0**33:  # from there on a float of seconds holds no microseconds
+        numerator, denominator = seconds.as_integer_ratio()
+        microseconds = _rounded_half_up(numerator * 1_000_000, denominator)
+        if microseconds / 1_000_000 == seconds:
+            return microseconds / 1_000
+    return seconds * 1_000.0
 
 
 def _read(text: str, name: str) -> float:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Checkers read what is in there; nothing runs it.
+collect_ignore = ["typing"]
+
+# A noisy machine makes a slow example, not a wrong one.
+hypothesis.settings.register_profile("project", deadline=None)
+hypothesis.settings.load_profile("project")
+
+_DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def vectors() -> Callable[[str], list[dict[str, Any]]]:
+    """Exact values by the name of their file in tests/data."""
+
+    def read(name: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads((_DATA / f"{name}.json").read_text())
+        return rows
+
+    return read
