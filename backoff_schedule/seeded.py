@@ -22,7 +22,7 @@ _MIX_A, _MIX_B, _MIX_C, _MIX_D = 597399067, 2869860233, 951274213, 2716044179
 _Words = tuple[int, int, int, int]
 
 
-class SeededRandom:
+class SeededRandom:  # noqa: PLW1641  (unhashable: it changes as it is drawn from)
     """Uniform draws in [0, 1), the same for a seed on every machine.
 
     `seed` is any text or int; an int stands for its decimal text, so 42 and "42" are one
@@ -40,7 +40,6 @@ class SeededRandom:
     """
 
     __slots__ = ("_seed", "_words")
-    __hash__ = None  # type: ignore[assignment]  # a stream changes as it is drawn from
 
     def __init__(self, seed: int | str) -> None:
         self._seed = _seed_text(seed, "seed")

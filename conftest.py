@@ -1,0 +1,98 @@
+"""Makes every code block of README.md and docs/ a test.
+
+- `python`: runs; the blocks of a page share their names, as a reader would type them in.
+- `pycon`: an interactive session, whose answers are compared.
+- `console`: a shell session, `$ ` before each command; what it prints is compared.
+- `shell`: install lines, which only tests/test_docs.py reads and counts.
+
+`...` in an expected answer stands for anything. A page runs in an empty folder of its own.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sybil import Sybil
+from sybil.evaluators.doctest import DocTestEvaluator
+from sybil.parsers.abstract.doctest import DocTestStringParser
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sybil import Document, Example, Region
+
+_HOME = Path.cwd()
+_OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+class PythonSessionParser:
+    """`pycon` blocks, each `>>>` an example of its own."""
+
+    def __init__(self) -> None:
+        self._blocks = CodeBlockParser("pycon", _never_evaluated)
+        self._sessions = DocTestStringParser(DocTestEvaluator(_OPTIONS))
+
+    def __call__(self, document: Document) -> Iterable[Region]:
+        for block in self._blocks(document):
+            for region in self._sessions(block.parsed, document.path):
+                region.adjust(block, block.parsed)
+                yield region
+
+
+def run_shell_session(example: Example) -> str | None:
+    """Run each `$ ` line and compare what it prints with the lines below it."""
+    commands = example.parsed.rstrip("\n").removeprefix("$ ").split("\n$ ")
+    environment = os.environ | {
+        "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
+    for session in commands:
+        command, _, expected = session.partition("\n")
+        run = subprocess.run(
+            ["bash", "-c", command.replace("\\\n", "")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        printed = "\n".join(line.rstrip() for line in run.stdout.rstrip("\n").split("\n"))
+        if not doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS):
+            return f"$ {command}\nexpected:\n{expected}\nprinted:\n{printed}"
+    return None
+
+
+def enter_empty_folder(namespace: dict[str, Any]) -> None:
+    namespace["_folder"] = tempfile.TemporaryDirectory()
+    namespace["__name__"] = "__main__"
+    os.chdir(namespace["_folder"].name)
+
+
+def leave_folder(namespace: dict[str, Any]) -> None:
+    os.chdir(_HOME)
+    namespace["_folder"].cleanup()
+
+
+def _never_evaluated(example: Example) -> None:
+    raise AssertionError(example)
+
+
+pytest_collect_file = Sybil(
+    parsers=[
+        PythonCodeBlockParser(doctest_optionflags=_OPTIONS),
+        PythonSessionParser(),
+        CodeBlockParser("console", run_shell_session),
+    ],
+    patterns=["README.md", "docs/*.md", "docs/**/*.md"],
+    setup=enter_empty_folder,
+    teardown=leave_folder,
+).pytest()
