@@ -76,3 +76,5 @@ def test_grpc_reaches_its_ceiling_at_the_twelfth_failure() -> None:
 
 def test_the_presets_are_reached_as_an_attribute_of_the_package() -> None:
     assert backoff_schedule.presets is presets
+    lazily = vars(backoff_schedule)["__getattr__"]
+    assert lazily("presets") is presets
