@@ -28,7 +28,7 @@ def flaky_server(answers: Iterator[tuple[int, str | None]]) -> Iterator[str]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002  (http.server calls it so)
+        def log_message(self, format: str, *args: object) -> None:
             """Say nothing: the one who calls tells the story."""
 
     # Not HTTPServer, which asks the name service who 127.0.0.1 is and may wait for it.

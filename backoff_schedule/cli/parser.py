@@ -20,6 +20,9 @@ class Parser(argparse.ArgumentParser):
     follows it. `examples` are printed as they are, below the options.
     """
 
+    hint = "see --help"
+    """What to do about an option that resembles none."""
+
     def __init__(self, verb: str, usage: str, description: str, examples: str) -> None:
         super().__init__(
             prog=f"backoff-schedule {verb}".rstrip(),
@@ -43,14 +46,20 @@ class Parser(argparse.ArgumentParser):
 
     def _with_values_attached(self, arguments: list[str]) -> list[str]:
         """`--seed -x` as `--seed=-x`: argparse takes a value with a dash for an option."""
+        known = self._option_string_actions
         attached: list[str] = []
-        for position, word in enumerate(arguments):
+        words = iter(arguments)
+        for word in words:
             if word == "--":
-                return attached + arguments[position:]
-            option = self._option_string_actions.get(attached[-1]) if attached else None
-            takes_value = option is not None and option.nargs is None
-            if takes_value and word.startswith("-") and word not in self._option_string_actions:
-                attached[-1] += f"={word}"
+                return [*attached, word, *words]
+            name, separator, value = word.partition("=")
+            if name in known and known[name].nargs is None:
+                if not separator:
+                    value = next(words, "--")
+                # argparse makes a list, and no text, of a value that is two dashes.
+                if value == "--" or (not separator and value in known):
+                    self.error(f"{name} needs a value: {name} {known[name].metavar}; see --help")
+                attached.append(f"{name}={value}")
             else:
                 attached.append(word)
         return attached
@@ -59,13 +68,14 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             self.error(f"{shown(word)} is one argument too many; see --help")
         name = word.partition("=")[0]
-        guess = nearest(name, self._option_string_actions)
-        hint = guess or "see --help; a value that starts with a dash goes last, after --"
+        hint = nearest(name, self._option_string_actions) or self.hint
         self.error(f"{shown(name)} is not an option; {hint}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`did you mean --base?`, or nothing if no known word is near."""
+    # Without the dashes, which are alike in every option.
+    by_name = {option.lstrip("-"): option for option in known}
     # A longer word is a paste and no typo, and comparing it would take long.
-    matches = get_close_matches(word[:100], list(known), n=1)
-    return f"did you mean {matches[0]}?" if matches else ""
+    matches = get_close_matches(word.lstrip("-")[:100], by_name, n=1)
+    return f"did you mean {by_name[matches[0]]}?" if matches else ""

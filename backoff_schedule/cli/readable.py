@@ -28,7 +28,7 @@ def readable_instant(start: datetime, elapsed: float) -> str:
     """The instant after so many seconds, as ISO text in whole milliseconds; inf is `never`."""
     if elapsed == float("inf"):
         return "never"
-    instant = moved(start, elapsed)
+    instant = moved(start, round(elapsed, 3))
     return instant.isoformat(timespec="milliseconds" if instant.microsecond else "seconds")
 
 

@@ -34,7 +34,9 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 def run(arguments: list[str]) -> int:
     parser = Parser("retry-after", "VALUE [options]", _DESCRIPTION, _EXAMPLES)
-    parser.add_argument("value", metavar="VALUE", help="the text of the field")
+    parser.hint = "see --help; a VALUE that starts with a dash goes last, after --"
+    # Not required, so that an option that does not exist is refused before a missing value.
+    parser.add_argument("value", nargs="?", metavar="VALUE", help="the text of the field")
     parser.add_argument(
         "--now",
         metavar="INSTANT",
@@ -43,6 +45,8 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     options = parser.read(arguments)
+    if options.value is None:
+        parser.error("it needs the VALUE of a Retry-After field, such as 120")
     try:
         now = datetime.now(UTC) if options.now is None else _instant(options.now)
     except ValueError as refused:
@@ -88,7 +92,7 @@ def why_unusable(value: str) -> str:
 def _instant(text: str) -> datetime:
     seconds = _number(text)
     try:
-        if seconds is None:
+        if seconds is None or math.isnan(seconds):
             return aware_instant(text, "now").astimezone(UTC)
         return _EPOCH + timedelta(seconds=seconds)
     except OverflowError:

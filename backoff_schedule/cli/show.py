@@ -91,7 +91,9 @@ def _parser() -> Parser:
     group.add_argument(
         "--json", action="store_true", help="one JSON document: seconds, and null for ever"
     )
-    group.add_argument("--csv", action="store_true", help="a header and rows, in seconds")
+    group.add_argument(
+        "--csv", action="store_true", help="a header and rows: seconds, and inf for ever"
+    )
     return parser
 
 
