@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from email.utils import formatdate
-from itertools import count
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
@@ -47,21 +46,20 @@ def failing_server(sleep: Sleep) -> Generator[str, None, None]:
     schedule = create_backoff(base="500ms", max="4s")
     yield repr(schedule)
     with flaky_server(_failing_answers()) as url:
-        for attempt in count(1):
-            status, headers = _get(url)
-            verdict = classify_status(status)
-            if verdict != "retry":
-                yield f"call {attempt}: {status}, which means {verdict}"
-                return
+        attempt = 1
+        status, headers = _get(url)
+        while classify_status(status) == "retry":
             asked = headers.get("Retry-After", "nothing")
-            floor = retry_after_from(headers)
-            wait = wait_after(schedule, attempt, floor)
-            yield f"call {attempt}: {status}, which means {verdict}; Retry-After says {asked}"
+            wait = wait_after(schedule, attempt, retry_after_from(headers))
+            yield f"call {attempt}: {status}, try again; Retry-After says {asked}"
             yield (
                 f"        the schedule says {readable_duration(schedule.delay(attempt))}, "
                 f"so wait {readable_duration(wait)}"
             )
             sleep(wait)
+            attempt += 1
+            status, headers = _get(url)
+        yield f"call {attempt}: {status}, {classify_status(status)}"
 
 
 def pinned_delays(_sleep: Sleep) -> Generator[str, None, None]:

@@ -33,7 +33,8 @@ def flaky_server(answers: Iterator[tuple[int, str | None]]) -> Iterator[str]:
 
     # Not HTTPServer, which asks the name service who 127.0.0.1 is and may wait for it.
     with TCPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        # A daemon, so that a second Ctrl-C, which cuts the closing short, still ends the process.
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/"

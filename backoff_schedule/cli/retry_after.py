@@ -68,7 +68,7 @@ def run(arguments: list[str]) -> int:
 
 def why_unusable(value: str) -> str:
     """Why `parse_retry_after` makes nothing of a text, as far as its shape tells."""
-    text = value.strip(" \t")
+    text = value.strip()
     if not text:
         return "it is blank"
     number = _number(text)

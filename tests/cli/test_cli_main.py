@@ -2,6 +2,7 @@
 
 import io
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -68,3 +69,17 @@ def test_every_verb_of_the_overview_runs(capsys: pytest.CaptureFixture[str]) -> 
     for verb in cli.VERBS:
         assert main([verb, "--help"]) == 0
         assert capsys.readouterr().out.startswith(f"usage: backoff-schedule {verb}")
+
+
+def test_the_module_exits_with_the_status_of_main(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["backoff-schedule", "shw"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("backoff_schedule", run_name="__main__")
+    assert ended.value.code == 2
+    assert "did you mean show?" in capsys.readouterr().err
+
+
+def test_importing_the_main_module_runs_nothing() -> None:
+    assert "main" in runpy.run_module("backoff_schedule.__main__")

@@ -123,8 +123,8 @@ def test_json_holds_the_whole_answer(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_an_infinite_wait_is_for_ever_null_and_inf(capsys: pytest.CaptureFixture[str]) -> None:
     endless = "--base 1s --factor 1e300 --attempts 3 --start 2026-01-01T09:00Z"
-    assert shown(capsys, endless).splitlines()[-1].split("  ")[-4].strip() == "for ever"
-    assert shown(capsys, endless).endswith("  never\n")
+    last = shown(capsys, endless).splitlines()[-1]
+    assert last.split() == ["3", *["for", "ever"] * 3, *["never"] * 3]
     row = json.loads(shown(capsys, f"{endless} --json"))["rows"][-1]
     assert {name for name, value in row.items() if value is not None} == {"attempt"}
     last = shown(capsys, f"{endless} --csv").splitlines()[-1]
