@@ -20,7 +20,8 @@ from .refusals import decimal_digits, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol, TypeAlias
+    from collections.abc import Callable
+    from typing import Any, Protocol, TypeAlias
 
     Jitter: TypeAlias = float | str | tuple[float, float] | list[float]
 else:
@@ -68,12 +69,16 @@ def key_bytes(key: str | bytes | int) -> bytes:
     raise TypeError(f"{refusal('key', key, 'text, bytes or an int')}, not {type(key).__name__}")
 
 
+_blake2b: Callable[..., Any] | None = None
+
+
 def keyed_draw(key: bytes, attempt: int) -> float:
     """The draw that belongs to (key, attempt): the first 53 bits of BLAKE2b-64."""
-    from hashlib import blake2b
-
+    global _blake2b  # noqa: PLW0603  (loaded by the first draw; an import at each costs a third)
+    if _blake2b is None:
+        from hashlib import blake2b as _blake2b
     message = b"%b\0%b" % (key, decimal_digits(attempt).encode())
-    digest = blake2b(message, digest_size=8).digest()
+    digest = _blake2b(message, digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
 

@@ -32,6 +32,16 @@ def readable_instant(start: datetime, elapsed: float) -> str:
     return instant.isoformat(timespec="milliseconds" if instant.microsecond else "seconds")
 
 
+def wall_clock(start: datetime, elapsed: float) -> str:
+    """The same instant for a column whose heading tells the `offset` of its clock."""
+    return readable_instant(start, elapsed).removesuffix(offset(start)).replace("T", " ")
+
+
+def offset(start: datetime) -> str:
+    """How far the clock of an aware instant is from UTC: `+00:00`."""
+    return start.isoformat()[len(start.replace(tzinfo=None).isoformat()) :]
+
+
 def aware_instant(text: str, name: str) -> datetime:
     """The instant that ISO text names. Raises `ValueError` for other text and without a zone."""
     try:

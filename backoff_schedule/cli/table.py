@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .bars import bars, width_beside
-from .readable import readable_duration, readable_instant
+from .readable import offset, readable_duration, wall_clock
 from .timetable import MOST_ATTEMPTS
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def table(rows: list[Row], start: datetime | None = None) -> Iterator[str]:
     lines = [_HEADER, *(_cells(row, start) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     elapsed_width = sum(widths[4:]) + 2 * len(_GAP)
-    title = " elapsed in all " if start is None else " next call at "
+    title = " elapsed in total " if start is None else f" next call at, UTC{offset(start)} "
     table_width = sum(widths) + 6 * len(_GAP)
     yield title.center(elapsed_width, "-").rjust(table_width)
     aligned = (_GAP.join(map(str.rjust, cells, widths)) for cells in lines)
@@ -48,7 +48,7 @@ def _cells(row: Row, start: datetime | None) -> tuple[str, ...]:
     in_all = (row.earliest, row.middle, row.latest)
     if start is None:
         return (str(row.attempt), *waits, *map(readable_duration, in_all))
-    return (str(row.attempt), *waits, *(readable_instant(start, elapsed) for elapsed in in_all))
+    return (str(row.attempt), *waits, *(wall_clock(start, elapsed) for elapsed in in_all))
 
 
 def _retries(fitting: float | None) -> str:

@@ -145,7 +145,7 @@ def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
 PLAIN = """\
 create_backoff(base=1.0, max=8.0, jitter=0.5)
 
-                                 ---- elapsed in all ----
+                                 --- elapsed in total ---
 attempt  delay  lowest  highest  earliest  middle  latest
       1     1s   500ms     1.5s     500ms      1s    1.5s
       2     2s      1s       3s      1.5s      3s    4.5s
@@ -155,7 +155,7 @@ attempt  delay  lowest  highest  earliest  middle  latest
 WITH_BARS = """\
 create_backoff(base=1.0, max=8.0, jitter=0.5)
 
-                                 ---- elapsed in all ----
+                                 --- elapsed in total ---
 attempt  delay  lowest  highest  earliest  middle  latest
       1     1s   500ms     1.5s     500ms      1s    1.5s  █░░
       2     2s      1s       3s      1.5s      3s    4.5s  ██░░░░

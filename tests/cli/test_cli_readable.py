@@ -5,7 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from backoff_schedule.cli.readable import aware_instant, readable_duration, readable_instant
+from backoff_schedule.cli.readable import (
+    aware_instant,
+    readable_duration,
+    readable_instant,
+    wall_clock,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,13 @@ def test_an_instant_stays_in_its_zone_and_saturates() -> None:
     assert readable_instant(start, 0.9996) == "2026-01-01T09:00:01+02:00"
     assert readable_instant(start, 1e300).startswith("9999-12-31T")
     assert readable_instant(start, math.inf) == "never"
+
+
+def test_an_instant_under_a_heading_leaves_its_offset_to_it() -> None:
+    start = datetime(2026, 1, 1, 9, tzinfo=timezone(timedelta(hours=2)))
+    assert wall_clock(start, 90.0) == "2026-01-01 09:01:30"
+    assert wall_clock(start, 0.25) == "2026-01-01 09:00:00.250"
+    assert wall_clock(start, math.inf) == "never"
 
 
 def test_an_instant_is_read_from_iso_text() -> None:

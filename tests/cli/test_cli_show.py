@@ -19,7 +19,7 @@ def shown(capsys: pytest.CaptureFixture[str], line: str) -> str:
 JITTERED = """\
 create_backoff(base=60.0, max=21600.0, jitter=0.2)
 
-                                 ---- elapsed in all ----
+                                 --- elapsed in total ---
 attempt  delay  lowest  highest  earliest  middle  latest
       1     1m     48s   1m 12s       48s      1m  1m 12s
       2     2m  1m 36s   2m 24s    2m 24s      3m  3m 36s
@@ -32,7 +32,7 @@ earliest.
 SEEDED = """\
 create_backoff(base=900.0, max=86400.0, jitter=0.1, random=SeededRandom('feeds'))
 
-                                         ------- elapsed in all -------
+                                         ------ elapsed in total ------
 attempt         delay   lowest  highest    earliest  middle      latest
       1   15m 51.542s  13m 30s  16m 30s     13m 30s     15m     16m 30s
       2   27m 35.825s      27m      33m     40m 30s     45m     49m 30s
@@ -42,14 +42,10 @@ attempt         delay   lowest  highest    earliest  middle      latest
 STARTED = """\
 create_backoff(steps=[15.0, 60.0], free=1)
 
-                                 --------------------------------- next call at ---------------\
------------------
-attempt  delay  lowest  highest                   earliest                     middle           \
-          latest
-      1     0s      0s       0s  2026-01-01T09:00:00-05:00  2026-01-01T09:00:00-05:00  \
-2026-01-01T09:00:00-05:00
-      2    15s     15s      15s  2026-01-01T09:00:15-05:00  2026-01-01T09:00:15-05:00  \
-2026-01-01T09:00:15-05:00
+                                 ------------------ next call at, UTC-05:00 ------------------
+attempt  delay  lowest  highest             earliest               middle               latest
+      1     0s      0s       0s  2026-01-01 09:00:00  2026-01-01 09:00:00  2026-01-01 09:00:00
+      2    15s     15s      15s  2026-01-01 09:00:15  2026-01-01 09:00:15  2026-01-01 09:00:15
 """
 CSV = """\
 attempt,delay,lowest,highest,earliest,middle,latest
