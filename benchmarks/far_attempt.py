@@ -18,7 +18,7 @@ from .report import Row, Section
 FAR = 2000
 BASE, CAP = 0.5, 3600.0
 
-# Asked with a ceiling, or with None for no ceiling. A missing package answers as it fails.
+# Asked with a ceiling, or with None for no ceiling.
 Question = Callable[[float | None], float]
 
 
@@ -36,6 +36,8 @@ def answer(question: Question, cap: float | None) -> str:
     """The value, shortened, or the exception that came instead."""
     try:
         value = question(cap)
+    except ModuleNotFoundError:
+        return "not installed"
     except Exception as error:  # noqa: BLE001  (whatever a peer raises is its answer)
         return f"{type(error).__name__}: {error}"
     if isinstance(value, int):

@@ -137,6 +137,10 @@ def test_the_answer_of_a_far_attempt_is_a_value_or_the_exception_that_came() -> 
     def overflow(_: float | None) -> float:
         raise OverflowError("too large")
 
+    def absent(_: float | None) -> float:
+        raise ModuleNotFoundError("No module named 'peer'")
+
     assert answer(lambda cap: cap or 0.0, 3600.0) == "3600 s"
     assert answer(lambda _: 2**1998, None) == "an int of 1999 bits"
     assert answer(overflow, None) == "OverflowError: too large"
+    assert answer(absent, None) == "not installed"
