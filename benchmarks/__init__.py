@@ -1,0 +1,1 @@
+"""Comparisons with bare expressions and with other packages: `python -m benchmarks`."""
