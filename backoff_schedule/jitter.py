@@ -76,7 +76,9 @@ def keyed_draw(key: bytes, attempt: int) -> float:
     """The draw that belongs to (key, attempt): the first 53 bits of BLAKE2b-64."""
     global _blake2b  # noqa: PLW0603  (loaded by the first draw; an import at each costs a third)
     if _blake2b is None:
-        from hashlib import blake2b as _blake2b
+        from hashlib import blake2b
+
+        _blake2b = blake2b
     message = b"%b\0%b" % (key, decimal_digits(attempt).encode())
     digest = _blake2b(message, digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
@@ -131,6 +133,8 @@ def multipliers(jitter: float | str | tuple[float, float]) -> tuple[float, float
 def check_spreadable(seconds: float, low: float, high: float, name: str) -> None:
     """Refuse a duration that jitter, being rounded to milliseconds, could not spread."""
     milliseconds = to_milliseconds(seconds)
+    if milliseconds == float("inf"):
+        raise ValueError(refusal(name, seconds, "short enough for a float of milliseconds"))
     if not milliseconds.is_integer():
         rule = "a whole number of milliseconds, to which jitter rounds"
         raise ValueError(refusal(name, seconds, rule))

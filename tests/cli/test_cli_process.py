@@ -18,7 +18,7 @@ def started(
     stdout: int = subprocess.PIPE,
     environment: dict[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603  (this Python, and what the tests write)
+    return subprocess.Popen(
         [*COMMAND, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
@@ -56,9 +56,7 @@ def test_the_core_does_not_load_the_command_line() -> None:
         "import sys, backoff_schedule, backoff_schedule.presets;"
         "print({'argparse', 'backoff_schedule.cli'} & set(sys.modules))"
     )
-    done = subprocess.run(  # noqa: S603  (this Python, and the line above)
-        [sys.executable, "-c", program], capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.split() == [b"set()"]
 
 
