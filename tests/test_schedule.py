@@ -343,6 +343,22 @@ def test_an_unbounded_jittered_curve_is_never_nan() -> None:
     assert schedule.bounds(5000) == (0.0, math.inf)
 
 
+def test_half_a_millisecond_rounds_up() -> None:
+    schedule = create_backoff(
+        steps=["1ms", "3ms", "5ms"], jitter="full", random=Scripted([0.5, 0.5, 0.5, 0.4999, 0.4999])
+    )
+    assert first(5, schedule) == [0.001, 0.002, 0.003, 0.002, 0.002]
+
+
+def test_a_delay_beyond_whole_milliseconds_in_a_double_is_only_multiplied() -> None:
+    long = create_backoff(base=1e13, factor=1e200, jitter="full")
+    for draw, delays in {
+        0.0: [0.0, 0.0, 0.0, 0.0],
+        0.3: [1e16 * 0.3 / 1000, 1e16 * 1e200 * 0.3 / 1000, math.inf, math.inf],
+    }.items():
+        assert first(4, long.replace(random=Fixed(draw))) == delays
+
+
 # A function of the caller's.
 
 
