@@ -21,9 +21,9 @@ from .refusals import decimal_digits, refusal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol, TypeAlias
+    from typing import Any, Literal, Protocol, TypeAlias
 
-    Jitter: TypeAlias = float | str | tuple[float, float] | list[float]
+    Jitter: TypeAlias = float | Literal["full"] | tuple[float, float] | list[float]
 else:
     Protocol = object
 

@@ -99,6 +99,7 @@ def _growth_options(given: Options) -> Options:
         raise TypeError(f"{refusal('growth', growth, 'text')}, not {type(growth).__name__}")
     if growth not in GROWTHS:
         raise ValueError(refusal("growth", growth, "'exponential', 'linear' or 'constant'"))
+    growth = str.__str__(growth)
     options: Options = {"base": to_seconds(given["base"], "base"), "growth": growth}
     if growth == "exponential":
         options["factor"] = 2.0 if factor is None else _checked_factor(factor)

@@ -25,7 +25,8 @@ def decimal_digits(number: int) -> str:
     still a legal one.
     """
     try:
-        return str(number)
+        # Not str(), which an enum that is an int answers with its name.
+        return int.__repr__(number)
     except ValueError:
         from decimal import Decimal
 

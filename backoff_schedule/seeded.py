@@ -116,7 +116,8 @@ class SeededRandom:  # noqa: PLW1641  (unhashable: it changes as it is drawn fro
 
 def _seed_text(value: int | str, name: str) -> str:
     if isinstance(value, str):
-        return str(value)
+        # The characters alone; str() of an enum that is a str may be its name.
+        return str.__str__(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return decimal_digits(value)
     raise TypeError(f"{refusal(name, value, 'text or an int')}, not {type(value).__name__}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from backoff_schedule import create_backoff
 
@@ -45,7 +45,7 @@ def answer(question: Question, cap: float | None) -> str:
     return f"{value:.6g} s"
 
 
-def _ours(jitter: float | str) -> Question:
+def _ours(jitter: float | Literal["full"]) -> Question:
     return lambda cap: create_backoff(base=BASE, max=cap, jitter=jitter).delay(FAR)
 
 

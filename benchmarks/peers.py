@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from backoff_schedule import create_backoff
 
@@ -105,7 +105,7 @@ def _rows(ways: list[Way], effort: Effort) -> list[Row]:
 
 def _ours() -> list[Way]:
     ways = []
-    jitters: dict[str, float | str] = {PLAIN: 0.0, FULL: "full", BAND: JITTER}
+    jitters: dict[str, float | Literal["full"]] = {PLAIN: 0.0, FULL: "full", BAND: JITTER}
     for job, jitter in jitters.items():
         default = create_backoff(base=BASE, max=CAP, jitter=jitter)
         names = {"schedule": default.replace(random=_SOURCE)}

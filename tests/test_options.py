@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import enum
 import math
 import random
 from datetime import timedelta
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backoff_schedule import create_backoff
+from backoff_schedule import SeededRandom, create_backoff
 from backoff_schedule.options import checked_attempt, checked_source
 
 # `create_backoff(**options)` raises `error` with `message`, word for word.
@@ -250,6 +251,26 @@ def test_only_what_draws_is_a_source() -> None:
     assert checked_source(None) is None
     with pytest.raises(TypeError, match=r"^random \(<class 'random.Random'>\) needs to be"):
         checked_source(random.Random)  # type: ignore[arg-type]
+
+
+def test_an_enum_that_is_text_or_a_number_counts_as_its_value() -> None:
+    class Rule(str, enum.Enum):  # noqa: UP042  (its str() is its name)
+        GROWTH = "linear"
+        JITTER = "full"
+        SEED = "feeds"
+        BASE = "1m"
+
+    class Number(int, enum.Enum):
+        SEED = 42
+
+    options: dict[str, Any] = {"base": Rule.BASE, "growth": Rule.GROWTH, "jitter": Rule.JITTER}
+    schedule = create_backoff(**options)
+    assert repr(schedule) == "create_backoff(base=60.0, growth='linear', jitter='full')"
+    assert SeededRandom(Rule.SEED) == SeededRandom("feeds")
+    assert SeededRandom(Number.SEED) == SeededRandom("42")
+    assert schedule.keyed(Rule.SEED) == schedule.keyed("feeds")
+    assert schedule.keyed(Number.SEED) == schedule.keyed(42)
+    assert schedule.bounds(Number.SEED) == schedule.bounds(42)
 
 
 def test_an_int_of_a_subclass_is_an_attempt_and_a_bool_is_none() -> None:

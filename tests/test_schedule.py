@@ -220,6 +220,10 @@ def test_a_jittered_delay_takes_one_draw_and_no_other_takes_any(
     assert source.drawn == (1 if jittered and attempt > schedule.options["free"] else 0)
 
 
+def test_the_bounds_of_an_unjittered_delay_are_the_delay() -> None:
+    assert create_backoff(base=1, free=1).bounds(4) == (4.0, 4.0)
+
+
 def test_a_0_among_the_steps_takes_a_draw_and_the_pair_1_1_takes_none() -> None:
     source = Fixed(0.5)
     schedule = create_backoff(steps=[0, 1], free=1, jitter="full", random=source)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from ..jitter import Jitter
     from ..schedule import Backoff
     from .parser import Parser
 
@@ -103,7 +102,7 @@ def _free(text: str) -> int:
     return whole_number(text, "free", "a whole number of attempts, 0 or more")
 
 
-def _jitter(text: str) -> Jitter:
+def _jitter(text: str) -> float | str | list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:

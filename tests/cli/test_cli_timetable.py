@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Literal
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_as_many_retries_fit_as_their_waits_do(
 @pytest.mark.parametrize("factor", [1, 1.1, 2, 1e6])
 @pytest.mark.parametrize("jitter", [0, 0.2, 1, "full", (0.5, 1.0), (1.0, 3.0)])
 def test_the_edges_are_in_order_and_only_grow(
-    base: float, factor: float, jitter: float | str | tuple[float, float]
+    base: float, factor: float, jitter: float | Literal["full"] | tuple[float, float]
 ) -> None:
     rows = list(rows_of(create_backoff(base=base, factor=factor, jitter=jitter, free=1), 100))
     for row in rows:

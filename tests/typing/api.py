@@ -51,6 +51,7 @@ create_backoff(compute=cubed, factor=2.0)  # type: ignore[call-overload]  # pyri
 create_backoff(base=None)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 create_backoff(base=1, growth="cubic")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 create_backoff(base=1, random=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+create_backoff(base=1, jitter="half")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 create_backoff(1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 # What a schedule answers.
