@@ -70,6 +70,16 @@ def test_in_every_zone_an_instant_moves_as_it_does_in_utc(
     assert later.astimezone(UTC) == start.replace(tzinfo=UTC) + timedelta(seconds=delay)
 
 
+def test_a_year_of_hours_in_every_zone_of_the_system_is_a_year_of_hours_in_utc() -> None:
+    start = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
+    for zone in ZONES:
+        now = start.astimezone(zone)
+        for hours in range(1, 365 * 24, 163):
+            later = moved(now, hours * 3600.0)
+            assert later.tzinfo is zone
+            assert later.astimezone(UTC) == start + timedelta(hours=hours)
+
+
 @given(
     st.sampled_from(ZONES),
     st.sampled_from([datetime.min, datetime.max]),
