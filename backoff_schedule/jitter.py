@@ -14,6 +14,7 @@ to a crowd of clients.
 from __future__ import annotations
 
 import os
+import sys
 
 from .durations import format_duration, to_milliseconds
 from .refusals import decimal_digits, refusal
@@ -56,6 +57,14 @@ class SystemSource:
 
 
 SYSTEM = SystemSource()
+
+
+def picklable_source(source: RandomSource | None) -> RandomSource | None:
+    """The source, or None for `random.SystemRandom`, which cannot be pickled and has no state."""
+    random_module = sys.modules.get("random")
+    if random_module is not None and isinstance(source, random_module.SystemRandom):
+        return None
+    return source
 
 
 def key_bytes(key: str | bytes | int) -> bytes:

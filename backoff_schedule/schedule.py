@@ -7,20 +7,21 @@ the draw in `jitter.py`.
 
 from __future__ import annotations
 
-import sys
 from itertools import count
 
 from .curves import curve_of
 from .durations import to_milliseconds
 from .instants import moved
-from .jitter import LARGEST_DRAW, SYSTEM, key_bytes, keyed_draw, multipliers, spread
-from .options import (
-    DEFAULTS,
-    checked_attempt,
-    checked_options,
-    checked_source,
-    replaced_options,
+from .jitter import (
+    LARGEST_DRAW,
+    SYSTEM,
+    key_bytes,
+    keyed_draw,
+    multipliers,
+    picklable_source,
+    spread,
 )
+from .options import DEFAULTS, checked_attempt, checked_options, checked_source, replaced_options
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:  # typing itself costs more to load than the whole package
@@ -387,7 +388,7 @@ class Backoff:
         return f"create_backoff({shown}){keyed}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self._options, _picklable(self._source), self._key)
+        return _made, (self._options, picklable_source(self._source), self._key)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a schedule is immutable: {name} cannot be set; see replace()")
@@ -399,11 +400,3 @@ class Backoff:
 def _made(options: Options, source: RandomSource | None, key: bytes | None) -> Backoff:
     schedule = create_backoff(**options, random=source)
     return schedule if key is None else schedule.keyed(key)
-
-
-def _picklable(source: RandomSource | None) -> RandomSource | None:
-    """The source, or None for `random.SystemRandom`, which cannot be pickled and has no state."""
-    random_module = sys.modules.get("random")
-    if random_module is not None and isinstance(source, random_module.SystemRandom):
-        return None
-    return source
