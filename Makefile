@@ -13,7 +13,7 @@ empty :=
 space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
-.PHONY: demo test check bench format lint types layers coverage wheel clean
+.PHONY: demo test check docs bench format lint types layers coverage wheel clean
 
 demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
@@ -21,7 +21,10 @@ demo: $(VENV)/.package ## run the main job on this machine
 test: $(VENV)/.test ## run the tests, every code block of the docs among them
 	$(BIN)/python -m pytest
 
-check: lint types layers coverage wheel ## all that a change has to pass
+docs: $(VENV)/.docs ## build the site into build/site; a dead link or an unknown name fails
+	$(BIN)/zensical build --clean --strict
+
+check: lint types layers coverage docs wheel ## all that a change has to pass
 
 bench: $(VENV)/.bench ## compare with other packages, side by side
 	$(BIN)/python -m benchmarks

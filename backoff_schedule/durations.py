@@ -61,10 +61,11 @@ def to_seconds(value: DurationLike, name: str = "duration") -> float:
     Raises `ValueError` for text that is no duration and for a negative, NaN or infinite
     value; `TypeError` for another type, `bool` included.
 
-    >>> to_seconds("1h 30m")
-    5400.0
-    >>> to_seconds(timedelta(milliseconds=250))
-    0.25
+    Examples:
+        >>> to_seconds("1h 30m")
+        5400.0
+        >>> to_seconds(timedelta(milliseconds=250))
+        0.25
     """
     if isinstance(value, str):
         return _read(value, name)
@@ -96,10 +97,11 @@ def parse_duration(text: str) -> float:
     Raises `ValueError` for any other text: a number without a unit, a month or a year
     (neither has a fixed length), a negative number; `TypeError` for what is not text.
 
-    >>> parse_duration("1 hour 30 minutes")
-    5400.0
-    >>> parse_duration("250ms")
-    0.25
+    Examples:
+        >>> parse_duration("1 hour 30 minutes")
+        5400.0
+        >>> parse_duration("250ms")
+        0.25
     """
     if not isinstance(text, str):
         raise TypeError(f"{refusal('duration', text, 'text')}, not {type(text).__name__}")
@@ -115,10 +117,11 @@ def format_duration(seconds: DurationLike) -> str:
 
     Raises as `to_seconds` does.
 
-    >>> format_duration(5400)
-    '1h 30m'
-    >>> format_duration(951.542)
-    '15m 51.542s'
+    Examples:
+        >>> format_duration(5400)
+        '1h 30m'
+        >>> format_duration(951.542)
+        '15m 51.542s'
     """
     numerator, denominator = to_seconds(seconds, "seconds").as_integer_ratio()
     microseconds = _rounded_half_up(numerator * 1_000_000, denominator)

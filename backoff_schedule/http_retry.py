@@ -63,12 +63,13 @@ def parse_retry_after(value: str | None, now: float | datetime | None = None) ->
 
     Raises `ValueError` for a naive or infinite `now`, `TypeError` for one of another type.
 
-    >>> parse_retry_after("120")
-    120.0
-    >>> parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", now=784111717)
-    60.0
-    >>> parse_retry_after("soon") is None
-    True
+    Examples:
+        >>> parse_retry_after("120")
+        120.0
+        >>> parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", now=784111717)
+        60.0
+        >>> parse_retry_after("soon") is None
+        True
     """
     reference = time.time() if now is None else epoch_seconds(now)
     text = _field_text(value)
@@ -91,10 +92,11 @@ def retry_after_from(
 
     Raises `TypeError` for headers that are no mapping, and for `now` as `parse_retry_after`.
 
-    >>> retry_after_from({"Retry-After": "7"})
-    7.0
-    >>> retry_after_from({"retry-after-ms": "1500", "retry-after": "2"})
-    1.5
+    Examples:
+        >>> retry_after_from({"Retry-After": "7"})
+        7.0
+        >>> retry_after_from({"retry-after-ms": "1500", "retry-after": "2"})
+        1.5
     """
     if not callable(getattr(headers, "items", None)):
         raise TypeError(refusal("headers", headers, "a mapping of field names to values"))
@@ -126,12 +128,13 @@ def wait_after(
     Raises `TypeError` for a `retry_after` that is no number and, with `ValueError`, for a
     `limit` that is no duration.
 
-    >>> from backoff_schedule import create_backoff
-    >>> schedule = create_backoff(base="1m", max="6h")
-    >>> [wait_after(schedule, attempt, 90.0) for attempt in (1, 2)]
-    [90.0, 120.0]
-    >>> wait_after(schedule, 1, 31_536_000.0, limit="12h")
-    43200.0
+    Examples:
+        >>> from backoff_schedule import create_backoff
+        >>> schedule = create_backoff(base="1m", max="6h")
+        >>> [wait_after(schedule, attempt, 90.0) for attempt in (1, 2)]
+        [90.0, 120.0]
+        >>> wait_after(schedule, 1, 31_536_000.0, limit="12h")
+        43200.0
     """
     if retry_after is None:
         retry_after = 0.0
@@ -152,8 +155,9 @@ def classify_status(status: int) -> Literal["success", "retry", "reject"]:
 
     Raises `TypeError` for a status that is not an int.
 
-    >>> [classify_status(status) for status in (204, 429, 503, 404)]
-    ['success', 'retry', 'retry', 'reject']
+    Examples:
+        >>> [classify_status(status) for status in (204, 429, 503, 404)]
+        ['success', 'retry', 'retry', 'reject']
     """
     if not isinstance(status, int) or isinstance(status, bool):
         raise TypeError(f"{refusal('status', status, 'an int')}, not {type(status).__name__}")

@@ -2,8 +2,9 @@
 
 They are ordinary schedules: immutable, and a start for `replace`.
 
->>> SVIX.replace(jitter=0.1).longest
-39600.0
+Examples:
+    >>> SVIX.replace(jitter=0.1).longest
+    39600.0
 """
 
 from __future__ import annotations

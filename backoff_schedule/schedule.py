@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from .jitter import Jitter, RandomSource
     from .options import Options
 
-    _Growth = Literal["exponential", "linear", "constant"]
-
 # With more free attempts than this the curve is computed when asked for.
 _MOST_FREE_TABULATED = 64
 
@@ -49,7 +47,7 @@ _MOST_FREE_TABULATED = 64
 def create_backoff(
     *,
     base: DurationLike,
-    growth: _Growth = "exponential",
+    growth: Literal["exponential", "linear", "constant"] = "exponential",
     factor: float = 2.0,
     max: DurationLike | None = None,
     free: int = 0,
@@ -80,7 +78,7 @@ def create_backoff(
 def create_backoff(
     *,
     base: DurationLike | None = None,
-    growth: _Growth | None = None,
+    growth: str | None = None,
     factor: float | None = None,
     max: DurationLike | None = None,
     steps: Iterable[DurationLike] | None = None,
@@ -113,9 +111,10 @@ def create_backoff(
     value outside its range. Both name the argument, the value and the rule. Once made, a
     schedule never fails.
 
-    >>> polling = create_backoff(base="15 minutes", max="1 day")
-    >>> [polling.delay(attempt) for attempt in (1, 2, 3, 100)]
-    [900.0, 1800.0, 3600.0, 86400.0]
+    Examples:
+        >>> polling = create_backoff(base="15 minutes", max="1 day")
+        >>> [polling.delay(attempt) for attempt in (1, 2, 3, 100)]
+        [900.0, 1800.0, 3600.0, 86400.0]
     """
     given = {
         "base": base,
@@ -137,9 +136,10 @@ class Backoff:
     tasks (as far as a `random` of the caller's own is), without any counter inside. Two
     schedules are equal when their options and key are; where they draw from does not count.
 
-    >>> schedule = create_backoff(steps=["15s", "1m", "5m"], free=1)
-    >>> [schedule.delay(attempt) for attempt in range(6)]
-    [0.0, 0.0, 15.0, 60.0, 300.0, 300.0]
+    Examples:
+        >>> schedule = create_backoff(steps=["15s", "1m", "5m"], free=1)
+        >>> [schedule.delay(attempt) for attempt in range(6)]
+        [0.0, 0.0, 15.0, 60.0, 300.0, 300.0]
     """
 
     __slots__ = (
@@ -223,8 +223,9 @@ class Backoff:
 
         Raises `TypeError` for an attempt that is not an int.
 
-        >>> create_backoff(base="1s", max="1m").delay(10**9)
-        60.0
+        Examples:
+            >>> create_backoff(base="1s", max="1m").delay(10**9)
+            60.0
         """
         if type(attempt) is not int:
             attempt = checked_attempt(attempt)
@@ -267,19 +268,21 @@ class Backoff:
 
         Raises `TypeError` for another type and `ValueError` for a `now` that is NaN or infinite.
 
-        >>> from datetime import datetime, timezone
-        >>> failed = datetime(2026, 1, 1, 9, 0, tzinfo=timezone.utc)
-        >>> create_backoff(base="15 minutes").at(2, failed).isoformat()
-        '2026-01-01T09:30:00+00:00'
+        Examples:
+            >>> from datetime import datetime, timezone
+            >>> failed = datetime(2026, 1, 1, 9, 0, tzinfo=timezone.utc)
+            >>> create_backoff(base="15 minutes").at(2, failed).isoformat()
+            '2026-01-01T09:30:00+00:00'
         """
         return moved(now, self.delay(attempt))
 
     def delays(self, start: int = 1) -> Iterator[float]:
         """`delay(start)`, `delay(start + 1)` ... in seconds, without end.
 
-        >>> from itertools import islice
-        >>> list(islice(create_backoff(base=1, max=5).delays(), 5))
-        [1.0, 2.0, 4.0, 5.0, 5.0]
+        Examples:
+            >>> from itertools import islice
+            >>> list(islice(create_backoff(base=1, max=5).delays(), 5))
+            [1.0, 2.0, 4.0, 5.0, 5.0]
         """
         return map(self.delay, count(checked_attempt(start)))
 
@@ -290,8 +293,9 @@ class Backoff:
 
         Raises `TypeError` for an attempt that is not an int.
 
-        >>> create_backoff(base="1m", max="6h", jitter=0.2).bounds(100)
-        (17280.0, 25920.0)
+        Examples:
+            >>> create_backoff(base="1m", max="6h", jitter=0.2).bounds(100)
+            (17280.0, 25920.0)
         """
         n = checked_attempt(attempt) - self._free
         if n < 1:
@@ -310,8 +314,9 @@ class Backoff:
 
         `inf` if there is none: a growing curve without `max`, or a computed one without it.
 
-        >>> create_backoff(base="1m", max="6h", jitter=0.2).longest
-        25920.0
+        Examples:
+            >>> create_backoff(base="1m", max="6h", jitter=0.2).longest
+            25920.0
         """
         return self._longest
 
@@ -324,9 +329,10 @@ class Backoff:
 
         Raises `TypeError` for a computed schedule: JSON holds no function.
 
-        >>> schedule = create_backoff(steps=["15s", "1m"], jitter=0.1)
-        >>> schedule.options
-        {'steps': [15.0, 60.0], 'free': 0, 'jitter': 0.1}
+        Examples:
+            >>> schedule = create_backoff(steps=["15s", "1m"], jitter=0.1)
+            >>> schedule.options
+            {'steps': [15.0, 60.0], 'free': 0, 'jitter': 0.1}
         """
         if "compute" in self._options:
             raise TypeError("a schedule made with compute has no options that JSON could hold")
@@ -343,8 +349,9 @@ class Backoff:
 
         Raises as `create_backoff` does.
 
-        >>> create_backoff(base="1m", max="6h").replace(jitter=0.2).bounds(1)
-        (48.0, 72.0)
+        Examples:
+            >>> create_backoff(base="1m", max="6h").replace(jitter=0.2).bounds(1)
+            (48.0, 72.0)
         """
         source, key = self._source, self._key
         if "random" in changes:
@@ -365,8 +372,9 @@ class Backoff:
 
         Raises `TypeError` for a key of another type.
 
-        >>> create_backoff(base="1m", max="6h", jitter=0.2).keyed("dlv_1").delay(3)
-        251.212
+        Examples:
+            >>> create_backoff(base="1m", max="6h", jitter=0.2).keyed("dlv_1").delay(3)
+            251.212
         """
         return Backoff(self._options, None, key_bytes(key))
 

@@ -35,8 +35,9 @@ class SeededRandom:  # noqa: PLW1641  (unhashable: it changes as it is drawn fro
 
     Raises `TypeError` for a seed that is neither text nor int.
 
-    >>> SeededRandom("feeds").random()
-    0.786344971973449
+    Examples:
+        >>> SeededRandom("feeds").random()
+        0.786344971973449
     """
 
     __slots__ = ("_seed", "_words")
@@ -69,8 +70,9 @@ class SeededRandom:  # noqa: PLW1641  (unhashable: it changes as it is drawn fro
         It is the stream of the text `"{seed} {label}"`: one for each worker, test or
         purpose, all fixed by one seed.
 
-        >>> SeededRandom("feeds").derive("people") == SeededRandom("feeds people")
-        True
+        Examples:
+            >>> SeededRandom("feeds").derive("people") == SeededRandom("feeds people")
+            True
         """
         return SeededRandom(f"{self._seed} {_seed_text(label, 'label')}")
 
@@ -84,10 +86,11 @@ class SeededRandom:  # noqa: PLW1641  (unhashable: it changes as it is drawn fro
 
         Raises `ValueError` for a mapping that `state()` does not answer.
 
-        >>> stream = SeededRandom("feeds")
-        >>> drawn = [stream.random() for _ in range(10)]
-        >>> SeededRandom.restore(stream.state()).random() == stream.random()
-        True
+        Examples:
+            >>> stream = SeededRandom("feeds")
+            >>> drawn = [stream.random() for _ in range(10)]
+            >>> SeededRandom.restore(stream.state()).random() == stream.random()
+            True
         """
         try:
             seed, words = state["seed"], tuple(state["words"])

@@ -1,0 +1,134 @@
+"""The documentation site, built as `make docs` builds it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import backoff_schedule
+from backoff_schedule import Backoff, presets
+
+ROOT = Path(__file__).parent.parent
+# What makes a browser fetch something, by tag.
+FETCHING = {"src", "srcset", "poster", "data"}
+FETCHING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "manifest"}
+# Elements that make the theme's script fetch a library from another host.
+ON_DEMAND = {"mermaid", "glightbox", "pyodide", "arithmatex"}
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = Path(sysconfig.get_path("scripts")) / "zensical"
+    return subprocess.run(
+        [command, "build", "--clean", "--strict"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def copy_of_the_source(folder: Path) -> Path:
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copy(ROOT / "zensical.toml", folder)
+    shutil.copytree(ROOT / "backoff_schedule", folder / "backoff_schedule")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = copy_of_the_source(tmp_path_factory.mktemp("site"))
+    built = build(folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "build" / "site"
+
+
+class Page(HTMLParser):
+    """What a page fetches, and what its elements are called."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.classes: set[str] = set()
+        self.ids: set[str] = set()
+        self.pictures_without_alternative: list[str] = []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        self.classes.update(attributes.get("class", "").split())
+        self.ids.add(attributes.get("id", ""))
+        self.fetched += [attributes[name] for name in FETCHING & attributes.keys()]
+        if tag == "link" and FETCHING_LINKS & set(attributes.get("rel", "").split()):
+            self.fetched.append(attributes["href"])
+        if tag == "img" and not attributes.get("alt"):
+            self.pictures_without_alternative.append(attributes.get("src", ""))
+        self.fetched += re.findall(r"url\(([^)]*)\)", attributes.get("style", ""))
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    return {str(path.relative_to(site)): Page(path) for path in site.rglob("*.html")}
+
+
+def test_every_page_of_the_source_is_a_page_of_the_site(pages: dict[str, Page]) -> None:
+    sources = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    expected = {
+        str(source.with_suffix("") / "index.html") if source.stem != "index" else "index.html"
+        for source in sources
+    }
+    assert expected <= pages.keys()
+
+
+def test_no_page_loads_anything_from_another_host(pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        foreign = [url for url in page.fetched if re.match(r"(https?:)?//", url)]
+        assert foreign == [], name
+        assert not page.classes & ON_DEMAND, name
+
+
+def test_no_style_sheet_loads_anything_from_another_host(site: Path) -> None:
+    for path in site.rglob("*.css"):
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", path.read_text()), path
+
+
+def test_every_picture_has_a_text_alternative(pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        assert page.pictures_without_alternative == [], name
+
+
+def test_every_public_name_stands_in_the_reference(pages: dict[str, Page]) -> None:
+    shown = set().union(
+        *(page.ids for name, page in pages.items() if name.startswith("reference/"))
+    )
+    public = {f"backoff_schedule.{name}" for name in backoff_schedule.__all__}
+    for owner in (Backoff, backoff_schedule.SeededRandom):
+        members = [name for name in vars(owner) if not name.startswith("_")]
+        public |= {f"backoff_schedule.{owner.__name__}.{name}" for name in members}
+    named = [name for name, value in vars(presets).items() if isinstance(value, Backoff)]
+    public |= {f"backoff_schedule.presets.{name}" for name in [*named, "PRESETS"]}
+    assert sorted(public - shown) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "complaint"),
+    [
+        ("index.md", "[gone](gone.md)", "page does not exist"),
+        ("tutorial.md", "[gone](index.md#gone)", "anchor does not exist"),
+        ("tutorial.md", "[gone][backoff_schedule.gone]", "unresolved"),
+        ("reference/schedule.md", "::: backoff_schedule.gone", "backoff_schedule.gone"),
+    ],
+)
+def test_a_dead_link_or_an_unknown_name_fails_the_build(
+    page: str, text: str, complaint: str, tmp_path: Path
+) -> None:
+    source = copy_of_the_source(tmp_path) / "docs" / page
+    source.write_text(f"{source.read_text()}\n\n{text}\n")
+    built = build(tmp_path)
+    assert built.returncode != 0
+    assert complaint in re.sub(r"\x1b\[[0-9;]*m", "", built.stdout + built.stderr)
