@@ -9,21 +9,39 @@ from .seeded import SeededRandom
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import presets
+    from .budget import RetryBudget
+    from .retry_run import RetryEvent
+    from .retrying import Attempt, Retry, retry
 else:
+    # Loaded on first use, so that who needs a schedule alone pays for nothing else.
+    _LATER = {
+        "Attempt": "retrying",
+        "Retry": "retrying",
+        "RetryBudget": "budget",
+        "RetryEvent": "retry_run",
+        "presets": "presets",
+        "retry": "retrying",
+    }
 
     def __getattr__(name):
-        # Loaded on first use: an import that builds no preset is a fifth quicker.
-        if name == "presets":
-            import backoff_schedule.presets
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-            return backoff_schedule.presets
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f".{_LATER[name]}", __name__)
+        value = module if name == _LATER[name] else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 __all__ = [
+    "Attempt",
     "Backoff",
     "DurationLike",
     "RandomSource",
+    "Retry",
+    "RetryBudget",
+    "RetryEvent",
     "SeededRandom",
     "classify_status",
     "create_backoff",
@@ -31,6 +49,7 @@ __all__ = [
     "parse_duration",
     "parse_retry_after",
     "presets",
+    "retry",
     "retry_after_from",
     "to_seconds",
     "wait_after",
