@@ -23,8 +23,19 @@ if TYPE_CHECKING:
 
     Reason = Literal["attempts", "max_elapsed", "max_wait", "budget", "unbounded"]
 
-INSTANT: ContextVar[list[float] | None] = ContextVar("backoff_schedule.instant", default=None)
-"""Where waits are recorded instead of slept, while `testing.instant` is on in this context."""
+
+class Waits(list[float]):
+    """Waits that were recorded instead of slept, and how long they were in all."""
+
+    total = 0.0
+
+    def record(self, wait: float) -> None:
+        self.append(wait)
+        self.total += wait
+
+
+INSTANT: ContextVar[Waits | None] = ContextVar("backoff_schedule.instant", default=None)
+"""Where waits go, while `testing.instant` is on in this context."""
 
 _NOTE = "gave up after "
 # Every platform's sleep holds a day; some overflow at 49 of them.
@@ -77,13 +88,14 @@ class RetryEvent:
 class Run:
     """The state of one call: how many attempts, since when, and where its waits go."""
 
-    __slots__ = ("_name", "_plain", "_policy", "_started", "_waits", "number")
+    __slots__ = ("_name", "_plain", "_policy", "_skipped", "_started", "_waits", "number")
 
     _name: str | None
     _plain: bool
     _policy: Retry
     _started: float
-    _waits: list[float] | None
+    _waits: Waits | None
+    _skipped: float
     number: int
 
     def begun(self, policy: Retry, name: str | None, started: float | None) -> Run:
@@ -92,13 +104,15 @@ class Run:
         self._name = name
         self._started = time.monotonic() if started is None else started
         self._waits = INSTANT.get()
+        self._skipped = 0.0 if self._waits is None else self._waits.total
         # Nobody watches and nothing limits but the number of attempts.
         self._plain = policy._plain and not (_logger or _found_logger()).isEnabledFor(_DEBUG)
         self.number = 1
         return self
 
     def elapsed(self) -> float:
-        return time.monotonic() - self._started
+        elapsed = time.monotonic() - self._started
+        return elapsed if self._waits is None else elapsed + self._waits.total - self._skipped
 
     def wait_after(self, exception: Exception | None, result: object = None) -> float | None:
         """The wait before the next attempt; None if there is none.
@@ -155,7 +169,7 @@ class Run:
 
     def sleep(self, wait: float) -> None:
         if self._waits is not None:
-            self._record(self._waits, wait)
+            self._waits.record(wait)
             return
         sleep = self._policy.sleep
         if sleep is None:
@@ -171,7 +185,7 @@ class Run:
 
     async def asleep(self, wait: float) -> None:
         if self._waits is not None:
-            self._record(self._waits, wait)
+            self._waits.record(wait)
             return
         sleep = self._policy.sleep
         if sleep is None:
@@ -185,11 +199,6 @@ class Run:
         if not is_awaitable(slept):
             raise TypeError("sleep is not async, and would hold up every other task")
         await slept
-
-    def _record(self, waits: list[float], wait: float) -> None:
-        waits.append(wait)
-        # As if it had been slept.
-        self._started -= wait
 
     def _asked(self, wait: float, outcome: object) -> float:
         """The wait, or what the other side asked for if that is longer."""

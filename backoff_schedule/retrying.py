@@ -11,6 +11,7 @@ import sys
 import time
 from functools import update_wrapper
 
+from .budget import RetryBudget
 from .callables import (
     PLAIN,
     check_retryable,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
-    from .budget import RetryBudget
     from .durations import DurationLike
     from .retry_run import RetryEvent
 
@@ -104,8 +104,8 @@ def retry(
         max_wait=None if max_wait is None else to_seconds(max_wait, "max_wait"),
         on_retry=_checked_function(on_retry, "on_retry"),
         on_give_up=_checked_function(on_give_up, "on_give_up"),
-        budget=budget,
-        sleep=sleep,
+        budget=_checked_budget(budget),
+        sleep=_checked_sleep(sleep),
     )
 
 
@@ -503,6 +503,20 @@ def _checked_on(on: On) -> On:
             problem = "only subclasses of Exception can be retried"
             raise TypeError(f"{refusal('on', on, rule)}: {problem}")
     return on
+
+
+def _checked_budget(budget: RetryBudget | None) -> RetryBudget | None:
+    if budget is None or isinstance(budget, RetryBudget):
+        return budget
+    rule = "a RetryBudget, or None"
+    raise TypeError(f"{refusal('budget', budget, rule)}, not {type(budget).__name__}")
+
+
+def _checked_sleep(sleep: Any) -> Any:
+    if sleep is None or callable(sleep):
+        return sleep
+    rule = "a function, or None"
+    raise TypeError(f"{refusal('sleep', sleep, rule)}, not {type(sleep).__name__}")
 
 
 def _checked_function(function: Any, name: str, rule: str = "a function, or None") -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .retry_run import INSTANT
+from .retry_run import INSTANT, Waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class instant:  # noqa: N801  (it reads as a verb: with instant() as waits)
     __slots__ = ("_token",)
 
     def __init__(self) -> None:
-        self._token: Token[list[float] | None] | None = None
+        self._token: Token[Waits | None] | None = None
 
     def __enter__(self) -> list[float]:
         if self._token is not None:
             raise RuntimeError("one instant() makes one block: write instant() again")
-        waits: list[float] = []
+        waits = Waits()
         self._token = INSTANT.set(waits)
         return waits
 
