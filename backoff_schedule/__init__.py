@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import presets
     from .budget import RetryBudget
+    from .http_errors import http_retry_after, transient_http
     from .retry_run import RetryEvent
     from .retrying import Attempt, Retry, retry
 else:
@@ -19,8 +20,10 @@ else:
         "Retry": "retrying",
         "RetryBudget": "budget",
         "RetryEvent": "retry_run",
+        "http_retry_after": "http_errors",
         "presets": "presets",
         "retry": "retrying",
+        "transient_http": "http_errors",
     }
 
     def __getattr__(name):
@@ -46,11 +49,13 @@ __all__ = [
     "classify_status",
     "create_backoff",
     "format_duration",
+    "http_retry_after",
     "parse_duration",
     "parse_retry_after",
     "presets",
     "retry",
     "retry_after_from",
     "to_seconds",
+    "transient_http",
     "wait_after",
 ]

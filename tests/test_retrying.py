@@ -1011,7 +1011,7 @@ def test_an_exception_that_is_not_eligible_costs_no_token() -> None:
 def test_policies_are_equal_by_their_options() -> None:
     assert policy() == policy()
     assert hash(policy()) == hash(policy())
-    others: list[dict[str, Any]] = [
+    others: list[Any] = [
         *[{"attempts": 4}, {"attempts": None}, {"on": KeyError}, {"max_wait": 5}],
         *[{"max_elapsed": 5}, {"on_result": bool}, {"schedule": AT_ONCE}, {"sleep": print}],
     ]
