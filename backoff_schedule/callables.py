@@ -67,7 +67,7 @@ def name_of(function: object) -> str:
     return name if isinstance(name, str) else type(function).__qualname__
 
 
-def is_awaitable(result: object) -> bool:
+def is_awaitable(result: Any) -> bool:
     return hasattr(type(result), "__await__") or (
         isinstance(result, _GENERATORS[0]) and bool(result.gi_code.co_flags & _ITERABLE_COROUTINE)
     )
@@ -94,7 +94,7 @@ def discard(awaitable: object) -> None:
         close()
 
 
-def _unwrapped(function: object) -> object:
+def _unwrapped(function: Any) -> Any:
     """The function behind partials and bound methods."""
     while True:
         if isinstance(function, partial):

@@ -252,8 +252,9 @@ def _found_logger() -> Logger | _Silence:
     logging = sys.modules.get("logging")
     if logging is None:
         return _SILENCE
-    _logger = logging.getLogger("backoff_schedule")
-    return _logger
+    logger: Logger = logging.getLogger("backoff_schedule")
+    _logger = logger
+    return logger
 
 
 class _Silence:

@@ -251,6 +251,7 @@ class Retry:
                 wait = run.wait_after(error)
                 if wait is None:
                     raise
+                result = None
             else:
                 if type(result) not in plain:
                     refuse_deferred(result, name)
@@ -291,6 +292,7 @@ class Retry:
                 wait = run.wait_after(error)
                 if wait is None:
                     raise
+                result = None
             else:
                 if not judged:
                     return result
