@@ -10,7 +10,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .__main__ import OUTPUT, ROOT
+from .__main__ import GROUPS, OUTPUT, ROOT
 from .measure import Spread
 from .report import Row, duration
 
@@ -38,14 +38,14 @@ make bench
 .venv/bin/python -m benchmarks.page
 ```
 
-The first installs the peers, measures for some two and a half minutes and prints the tables; the
+The first installs the peers, measures for some two minutes and prints the tables; the
 second writes this page from that run. `python -m benchmarks --quick making memory` measures some
 groups roughly, in seconds.
 
 ## How to read it
 
-- **Compare ratios, not times.** Contenders take turns, a millisecond each, a thousand times. A
-  slow spell of the machine hits all of them, so the ratio within a round hardly moves, and the
+- **Compare ratios, not times.** Contenders take turns, a millisecond each, hundreds of times.
+  A slow spell of the machine hits all of them, so the ratio within a round hardly moves, and the
   median over the rounds drops what does. Half of the rounds lie between the quartiles.
 - **Each table names its baseline.** Against plain code, a ratio above 1 is what the schedule
   costs more. Against other packages the ratio is theirs over ours: above 1 they take longer,
@@ -219,8 +219,9 @@ def _article(word: str) -> str:
 
 def main() -> None:
     document = json.loads(OUTPUT.read_text(encoding="utf-8"))
-    if document["machine"]["effort"] != "full":
-        raise SystemExit("the last run was quick: run `make bench` first")
+    measured = {section["name"] for section in document["sections"]}
+    if document["machine"]["effort"] != "full" or measured != GROUPS.keys():
+        raise SystemExit("the last run was quick or of some groups only: run `make bench` first")
     PAGE.write_text(page(document), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 

@@ -2,11 +2,13 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import page as pages
+from benchmarks.__main__ import GROUPS
 from benchmarks.measure import Spread
 from benchmarks.page import page
 from benchmarks.report import Row, Section, document, machine
@@ -81,11 +83,18 @@ def test_a_missed_limit_and_a_smaller_peer_are_named() -> None:
     ]
 
 
-def test_a_quick_run_is_not_published(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rough = a_run()
-    rough["machine"]["effort"] = "quick"
-    run = tmp_path / "bench.json"
-    run.write_text(json.dumps(rough))
-    monkeypatch.setattr(pages, "OUTPUT", run)
+@pytest.mark.parametrize(
+    ("effort", "groups"),
+    [("quick", list(GROUPS)), ("full", ["delay"])],
+    ids=["quick", "some groups"],
+)
+def test_a_quick_run_and_one_of_some_groups_are_not_published(
+    effort: str, groups: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(*[Section(group, group, []) for group in groups])
+    run["machine"]["effort"] = effort
+    written = tmp_path / "bench.json"
+    written.write_text(json.dumps(run))
+    monkeypatch.setattr(pages, "OUTPUT", written)
     with pytest.raises(SystemExit, match="make bench"):
         pages.main()
