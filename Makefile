@@ -13,7 +13,7 @@ empty :=
 space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
-.PHONY: demo test check docs bench format lint types layers coverage wheel clean
+.PHONY: demo test check docs bench claims format lint types layers coverage wheel clean
 
 demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
@@ -28,6 +28,10 @@ check: lint types layers coverage docs wheel ## all that a change has to pass
 
 bench: $(VENV)/.bench ## compare with other packages, side by side
 	$(BIN)/python -m benchmarks
+
+# Not in `check`: a new release of another package is no fault of a change to this one.
+claims: $(VENV)/.bench $(VENV)/.test ## run what docs/comparison.md says of other packages
+	$(BIN)/python -m pytest tests/peers
 
 format: $(VENV)/.lint ## put the source into the project's format
 	$(BIN)/ruff format .

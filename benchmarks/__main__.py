@@ -7,7 +7,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import delay, importing, peers
+from . import (
+    delay,
+    durations,
+    importing,
+    making,
+    memory,
+    peers,
+    questions,
+    retry_after,
+)
 from .measure import FULL, QUICK, Effort
 from .report import Section, document, machine, table
 
@@ -17,7 +26,12 @@ if TYPE_CHECKING:
 # A group is a module with `sections(effort)`: a new one is a file and a line here.
 GROUPS: dict[str, Callable[[Effort], list[Section]]] = {
     "delay": delay.sections,
+    "questions": questions.sections,
     "peers": peers.sections,
+    "making": making.sections,
+    "retry-after": retry_after.sections,
+    "durations": durations.sections,
+    "memory": memory.sections,
     "import": importing.sections,
 }
 ROOT = Path(__file__).parent.parent

@@ -88,6 +88,15 @@ def _backoffs(jitter: str) -> Question:
     return ask
 
 
+def _redress(name: str) -> Question:
+    def ask(cap: float | None) -> Any:
+        redress = import_module("redress")
+        strategy = getattr(redress, name)(BASE, float("inf") if cap is None else cap)
+        return strategy(FAR, redress.ErrorClass.TRANSIENT, None)
+
+    return ask
+
+
 QUESTIONS: dict[str, Question] = {
     "ours, no jitter": _ours(0.0),
     "ours, full jitter": _ours("full"),
@@ -100,4 +109,6 @@ QUESTIONS: dict[str, Question] = {
     "backoff expo, full_jitter": _backoff(jittered=True),
     "backoffs NoJitter": _backoffs("NoJitter"),
     "backoffs FullJitter": _backoffs("FullJitter"),
+    "redress equal_jitter": _redress("equal_jitter"),
+    "redress token_backoff": _redress("token_backoff"),
 }

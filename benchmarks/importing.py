@@ -63,6 +63,10 @@ PROGRAMS = (
         "backoffs",
         "import backoffs\nnext(backoffs.Policy(backoffs.Exponential(1.0), cap=60.0).delays())",
     ),
+    Program(
+        "redress",
+        "import redress\nredress.equal_jitter(1.0, 60.0)(3, redress.ErrorClass.TRANSIENT, None)",
+    ),
 )
 _NOTES = (
     "`python -I -S -c ...`: the time of the whole process, from its start to its exit; nothing is",

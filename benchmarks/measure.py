@@ -55,7 +55,7 @@ class Spread:
 def loop(
     statement: str,
     names: Mapping[str, object],
-    attempts: Sequence[int],
+    attempts: Sequence[object],
     effort: Effort,
     *,
     before: str = "",

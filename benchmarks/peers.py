@@ -6,6 +6,7 @@
 | stamina | the private `_compute_backoff(n, ...)` of its retry loop; nothing public has jitter |
 | backoff | a generator that answers the next delay, and a function that jitters it |
 | backoffs | an iterator that answers the next delay of a policy |
+| redress | a strategy called with the attempt, the class of the error and the delay before |
 
 An iterator cannot be asked for the nth delay, so it is compared with our `delays()`: both are
 made anew for every sequence of failures, as a retry loop does, and that counts.
@@ -174,9 +175,17 @@ def _backoffs(backoffs: ModuleType) -> list[Way]:
     ]
 
 
+def _redress(redress: ModuleType) -> list[Way]:
+    names = {"strategy": redress.equal_jitter(BASE, CAP), "kind": redress.ErrorClass.TRANSIENT}
+    statement = "wait = strategy(n, kind, None)"
+    remark = "from half to the whole; starts at twice the base"
+    return [Way(BAND, "redress equal_jitter", statement, names, "", remark)]
+
+
 _PEERS: dict[str, Callable[[ModuleType], list[Way]]] = {
     "tenacity": _tenacity,
     "stamina": _stamina,
     "backoff": _backoff,
     "backoffs": _backoffs,
+    "redress": _redress,
 }

@@ -7,6 +7,7 @@ import platform
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +15,17 @@ if TYPE_CHECKING:
 
     from .measure import Spread
 
-PACKAGES = ("backoff-schedule", "tenacity", "stamina", "backoff", "backoffs")
+PACKAGES = (
+    "backoff-schedule",
+    "tenacity",
+    "stamina",
+    "backoff",
+    "backoffs",
+    "redress",
+    "urllib3",
+    "httpx-retries",
+    "pytimeparse2",
+)
 _HEADINGS = ("what", "time", "baseline", "ratio", "quartiles", "limit", "remark")
 # The columns of numbers; text reads better from its left edge.
 _RIGHT = ("time", "baseline", "ratio", "quartiles")
@@ -50,6 +61,7 @@ def machine(now: datetime | None = None) -> dict[str, Any]:
         "platform": platform.platform(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "cpus": os.cpu_count(),
+        "cpu": _cpu_model(),
         "packages": {name: _version(name) for name in PACKAGES},
     }
 
@@ -120,6 +132,15 @@ def _within(row: Row) -> bool | None:
     if row.limit is None or row.ratio is None:
         return None
     return row.ratio.median <= row.limit
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
 
 
 def _version(name: str) -> str | None:

@@ -13,6 +13,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 EXECUTED = {"python", "pycon", "console"}
 INSTALL_LINES = {
     "README.md": ["make demo", "make test", "pip install backoff-schedule"],
+    "docs/benchmarks.md": ["make bench", ".venv/bin/python -m benchmarks.page"],
     "docs/index.md": ["pip install backoff-schedule"],
     "docs/tutorial.md": ["pip install backoff-schedule"],
 }

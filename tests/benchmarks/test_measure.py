@@ -124,7 +124,14 @@ def test_the_json_document_holds_the_machine_and_every_row() -> None:
     taken = machine(datetime(2026, 1, 1, tzinfo=UTC))
     written = json.loads(json.dumps(document(taken, SECTIONS), allow_nan=False))
     assert written["machine"]["date"] == "2026-01-01T00:00:00+00:00"
-    assert set(written["machine"]) == {"date", "platform", "python", "cpus", "packages"}
+    assert set(written["machine"]) == {
+        "date",
+        "platform",
+        "python",
+        "cpus",
+        "cpu",
+        "packages",
+    }
     assert [section["name"] for section in written["sections"]] == ["delay", "peers"]
     plain, jittered = written["sections"][0]["rows"]
     assert plain["ratio"] == {"median": 1.1, "low": 1.05, "high": 1.25}
