@@ -1,4 +1,4 @@
-"""What the others do and this package does not: they run the retries."""
+"""Running the retries: whose loop does what."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import backoff_schedule
+from backoff_schedule import create_backoff
 from tests.peers.asking import TRANSIENT, backoff, backoffs, of_tenacity, redress, stamina, tenacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NOTHING_HERE = "no"
+AT_ONCE = create_backoff(base=0)
 
 
 class Flaky:
@@ -38,17 +39,16 @@ def test_it_retries_a_function(row: dict[str, str]) -> None:
     assert decorate(Flaky().__call__)() == "done"
     assert backoffs.retry(Flaky(), backoffs.Policy(backoffs.Constant(0.0))) == "done"
     assert redress_policy().call(Flaky()) == "done"
-    assert not hasattr(backoff_schedule, "retry")
-    assert row == everybody_but_us("yes")
+    assert ours()(Flaky().__call__)() == "done"
+    assert set(row.values()) == {"yes"}
 
 
 def redress_policy(**options: Any) -> Any:
     return redress.RetryPolicy(classifier=lambda _: TRANSIENT, strategy=lambda _: 0.0, **options)
 
 
-def everybody_but_us(word: str) -> dict[str, str]:
-    names = ("tenacity", "stamina", "backoff", "backoffs", "redress")
-    return {"this package": NOTHING_HERE} | dict.fromkeys(names, word)
+def ours(**options: Any) -> backoff_schedule.Retry:
+    return backoff_schedule.retry(AT_ONCE, **{"attempts": 5, "on": KeyError, **options})
 
 
 def test_it_retries_a_coroutine(row: dict[str, str]) -> None:
@@ -68,10 +68,11 @@ def test_it_retries_a_coroutine(row: dict[str, str]) -> None:
             await backoff.on_exception(backoff.constant, KeyError, interval=0)(flaky())(),
             await backoffs.aretry(flaky(), backoffs.Policy(backoffs.Constant(0.0))),
             await policy.call(flaky()),
+            await ours()(flaky())(),
         ]
 
-    assert asyncio.run(answers()) == ["done"] * 5
-    assert row == everybody_but_us("yes")
+    assert asyncio.run(answers()) == ["done"] * 6
+    assert set(row.values()) == {"yes"}
 
 
 def test_it_retries_on_a_returned_value(row: dict[str, str]) -> None:
@@ -86,6 +87,7 @@ def test_it_retries_on_a_returned_value(row: dict[str, str]) -> None:
         result_classifier=lambda value: TRANSIENT if value < 3 else None, max_attempts=5
     )
     assert policy.call(counter()) == 3
+    assert ours(on_result=lambda value: value < 3).call(counter()) == 3
     assert set(inspect.signature(stamina.retry).parameters) == {
         *("on", "attempts", "timeout"),
         *("wait_initial", "wait_max", "wait_jitter", "wait_exp_base"),
@@ -95,7 +97,7 @@ def test_it_retries_on_a_returned_value(row: dict[str, str]) -> None:
         *("on_retry", "sleep", "clock", "rng"),
     }
     assert row == {
-        "this package": NOTHING_HERE,
+        "this package": "`on_result`",
         "tenacity": "`retry_if_result`",
         "stamina": "no",
         "backoff": "`on_predicate`",
@@ -108,6 +110,7 @@ def test_it_ends_by_itself(row: dict[str, str]) -> None:
     assert callable(tenacity.stop_after_attempt)
     assert callable(tenacity.stop_after_delay)
     for function, names in (
+        (backoff_schedule.retry, ("attempts", "max_elapsed")),
         (stamina.retry, ("attempts", "timeout")),
         (backoff.on_exception, ("max_tries", "max_time")),
         (backoffs.Policy, ("max_retries", "max_elapsed")),
@@ -115,7 +118,7 @@ def test_it_ends_by_itself(row: dict[str, str]) -> None:
     ):
         assert set(names) <= set(inspect.signature(function).parameters)
     assert row == {
-        "this package": NOTHING_HERE,
+        "this package": "`attempts`, `max_elapsed`",
         "tenacity": "`stop_after_attempt`, `stop_after_delay`",
         "stamina": "`attempts`, `timeout`",
         "backoff": "`max_tries`, `max_time`",
