@@ -8,11 +8,11 @@ from typing import NamedTuple
 from ..durations import to_seconds
 from ..instants import moved
 from ..refusals import refusal
+from ..timetable import MOST_ATTEMPTS, Row, retries_within, rows_of
 from .parser import Parser
 from .readable import aware_instant
 from .schedule_options import add_schedule_options, schedule_from, whole_number
 from .table import fits_line, table
-from .timetable import MOST_ATTEMPTS, Row, retries_within, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
