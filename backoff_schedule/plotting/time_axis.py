@@ -1,0 +1,132 @@
+"""The scale of an axis of durations, and its ticks at times that a person counts in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..durations import format_duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Literal
+
+    from matplotlib.axes import Axes
+
+# From one end to the other by more than this, and the small waits vanish on a linear axis.
+_WIDE = 30.0
+# A shorter wait is drawn as none: a microsecond is the resolution of durations.
+_SHORTEST = 1e-6
+# A longer one is drawn as endless. So no arithmetic on the way to a pixel can overflow.
+_LONGEST = 1e280
+_MOST_TICKS = 7
+_DAY = 86_400.0
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class TimeScale(NamedTuple):
+    """What an axis shows. All but `kind` in seconds."""
+
+    kind: Literal["linear", "log", "symlog"]
+    """`symlog` is logarithmic and has a place for 0."""
+    shortest: float
+    """The shortest wait that is not 0."""
+    bottom: float
+    top: float
+    ticks: list[float]
+
+    @property
+    def beyond(self) -> float:
+        """Where an endless wait is drawn: past the top, so that its line leaves the picture."""
+        return self.top * (2.0 if self.kind == "linear" else self.top / self.shortest)
+
+    def drawn(self, seconds: Iterable[float]) -> list[float]:
+        """The waits as numbers that every axis can place."""
+        return [min(wait, self.beyond) if wait >= _SHORTEST else 0.0 for wait in seconds]
+
+    def apply_to(self, axes: Axes) -> None:
+        options = {}
+        if self.kind == "symlog":
+            # What lies between 0 and the shortest wait is empty, and takes a tenth of the axis.
+            options = {"linthresh": self.shortest, "linscale": max(0.3, self._decades / 10)}
+        axes.set_yscale(self.kind, **options)
+        axes.set_ylim(self.bottom, self.top)
+        axes.set_yticks(self.ticks, [tick_label(tick) for tick in self.ticks])
+        axes.set_yticks([], minor=True)
+
+    @property
+    def _decades(self) -> float:
+        from math import log10
+
+        return log10(self.top / self.shortest)
+
+
+def time_scale(seconds: Iterable[float]) -> TimeScale:
+    """The scale that shows all of these waits: linear, or logarithmic where they differ widely."""
+    waits = [wait for wait in seconds if wait < _LONGEST]
+    above_zero = [wait for wait in waits if wait >= _SHORTEST]
+    if not above_zero:
+        return TimeScale("linear", 1.0, -0.03, 1.06, [0.0, 1.0])
+    shortest, longest = min(above_zero), max(above_zero)
+    if longest <= _WIDE * shortest:
+        ticks = _linear_ticks(longest)
+        return TimeScale("linear", shortest, -0.03 * longest, 1.06 * longest, ticks)
+    margin = (longest / shortest) ** 0.05
+    bottom, top = shortest / margin, longest * margin
+    ticks = _log_ticks(bottom, top)
+    if len(above_zero) < len(waits):
+        return TimeScale("symlog", shortest, -0.2 * shortest, top, [0.0, *ticks])
+    return TimeScale("log", shortest, bottom, top, ticks)
+
+
+def tick_label(seconds: float) -> str:
+    """A tick as `format_duration` shows it; very many days as a power of ten."""
+    days = seconds / _DAY
+    if days < 100_000:
+        return format_duration(seconds)
+    digit, _, exponent = f"{days:.0e}".partition("e+")
+    times = "" if digit == "1" else f"{digit}\N{MULTIPLICATION SIGN}"
+    return f"{times}10{str(int(exponent)).translate(_SUPERSCRIPTS)}d"
+
+
+def _ladder(
+    below_a_second: tuple[int, ...],
+    seconds: tuple[int, ...],
+    minutes: tuple[int, ...],
+    hours: tuple[int, ...],
+    days: Callable[[int], tuple[int, ...]],
+) -> tuple[float, ...]:
+    """Times that a person counts in, ascending; `days` by the power of ten."""
+    return (
+        *(digit / 10**-power for power in range(-6, 0) for digit in below_a_second),
+        *map(float, seconds),
+        *(60.0 * count for count in minutes),
+        *(3600.0 * count for count in hours),
+        *(_DAY * digit * 10.0**power for power in range(277) for digit in days(power)),
+    )
+
+
+_LADDERS = (
+    _ladder(
+        (1, 2, 5),
+        (1, 2, 5, 10, 20, 30),
+        (1, 2, 5, 10, 20, 30),
+        (1, 2, 3, 6, 12),
+        lambda _: (1, 2, 5),
+    ),
+    _ladder((1,), (1, 10), (1, 10), (1, 6), lambda _: (1,)),
+    _ladder((1,), (1,), (1,), (1,), lambda power: (1,) if power % 2 == 0 else ()),
+)
+
+
+def _log_ticks(bottom: float, top: float) -> list[float]:
+    for ladder in _LADDERS:
+        ticks = [rung for rung in ladder if bottom <= rung <= top]
+        if len(ticks) <= _MOST_TICKS:
+            return ticks
+    return ticks[:: -(-len(ticks) // _MOST_TICKS)]
+
+
+def _linear_ticks(longest: float) -> list[float]:
+    step = next(rung for rung in _LADDERS[0] if longest <= _MOST_TICKS * rung)
+    return [step * count for count in range(int(longest / step) + 1)]
