@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from matplotlib.transforms import offset_copy
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.text import Annotation
+    from matplotlib.figure import Figure
 
     from .looks import Look
 
@@ -18,22 +20,26 @@ LONGEST_LABEL = 24
 
 # In points, 1/72 of an inch.
 _DISTANCE = 14.0
-_GAP = 20.0
+_GAP = 12.0
 
 
 def add_end_labels(
-    axes: Axes, ends: Sequence[float], labels: Sequence[str], looks: Sequence[Look], ink: str
+    figure: Figure,
+    axes: Axes,
+    ends: Sequence[float],
+    labels: Sequence[str],
+    looks: Sequence[Look],
+    ink: str,
 ) -> None:
     """A label to the right of the axes for each line, whose last value is in `ends`."""
-    bottom, top = axes.get_ylim()
-    right = axes.get_xlim()[1]
-    anchors = [min(max(end, bottom), top) for end in ends]
+    last = axes.dataLim.x1
+    beside_the_axes = offset_copy(axes.get_yaxis_transform(), figure, x=_GAP, units="points")
     notes = [
         axes.annotate(
             label,
-            (right, anchor),
-            (_GAP, 0.0),
-            textcoords="offset points",
+            (last, end),
+            (1.0, end),
+            textcoords=beside_the_axes,
             va="center",
             color=ink,
             parse_math=False,
@@ -42,15 +48,20 @@ def add_end_labels(
                 "arrowstyle": "-",
                 "color": look.colour,
                 "linestyle": look.dashes,
-                "linewidth": 1.5,
+                "linewidth": 1.0,
                 "relpos": (0.0, 0.5),
                 "shrinkA": 2.0,
                 "shrinkB": 0.0,
             },
         )
-        for label, anchor, look in zip(labels, anchors, looks, strict=True)
+        for label, end, look in zip(labels, ends, looks, strict=True)
     ]
-    _move_apart(axes, notes, anchors)
+    # Only the layout knows how high the axes are.
+    figure.draw_without_rendering()
+    heights = [axes.transData.transform(note.xy)[1] for note in notes]
+    distance = _DISTANCE * figure.dpi / 72.0
+    for note, height in zip(notes, apart(heights, distance, axes.bbox.y1), strict=True):
+        note.xyann = (1.0, axes.transData.inverted().transform((0.0, height))[1])
 
 
 def apart(places: Sequence[float], distance: float, highest: float) -> list[float]:
@@ -70,15 +81,3 @@ def apart(places: Sequence[float], distance: float, highest: float) -> list[floa
         moved[index] = min(moved[index], free)
         free = moved[index] - distance
     return moved
-
-
-def _move_apart(axes: Axes, notes: Sequence[Annotation], anchors: Sequence[float]) -> None:
-    figure = axes.figure
-    # Only the layout knows how high the axes are.
-    figure.draw_without_rendering()
-    points = 72.0 / figure.dpi
-    right = axes.get_xlim()[1]
-    places = [axes.transData.transform((right, anchor))[1] * points for anchor in anchors]
-    highest = axes.bbox.y1 * points
-    for note, place, moved in zip(notes, places, apart(places, _DISTANCE, highest), strict=True):
-        note.xyann = (_GAP, moved - place)

@@ -41,7 +41,7 @@ def save_plot(
     """
     kind = checked_format(file)
     figure = plot(schedules, attempts=attempts, dark=dark)
-    metadata = {
+    metadata: dict[str, str | None] = {
         "Title": "Backoff schedules: delays and time in all",
         "Description": alt_text(schedules, attempts=attempts),
     }

@@ -7,7 +7,6 @@ may have no colour at all.
 
 from __future__ import annotations
 
-from itertools import cycle, islice
 from typing import NamedTuple
 
 TYPE_CHECKING = False
@@ -62,4 +61,11 @@ DARK = Theme(
 
 def looks(theme: Theme, count: int) -> list[Look]:
     """A look for each of so many schedules; the first 35 differ in colour or dashes."""
-    return list(islice(map(Look, cycle(theme.lines), cycle(_DASHES), cycle(_MARKERS)), count))
+    return [
+        Look(
+            theme.lines[index % len(theme.lines)],
+            _DASHES[index % len(_DASHES)],
+            _MARKERS[index % len(_MARKERS)],
+        )
+        for index in range(count)
+    ]

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from matplotlib import style
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from ..schedule import Backoff
 from ..timetable import rows_of
 from .end_labels import LONGEST_LABEL, MOST_LABELS, add_end_labels
 from .looks import DARK, LIGHT, looks
-from .time_axis import time_scale
+from .time_axis import ENDLESS, time_scale
 from .words import checked_attempts, checked_schedules, printable
 
 TYPE_CHECKING = False
@@ -27,9 +27,13 @@ if TYPE_CHECKING:
     from .words import Schedules
 
 _WIDTH, _HEIGHT = 7.0, 6.2
+_MARGIN = 0.08
 _LEGEND_ROW = 0.22
 _CHARACTERS_WIDE = 80
 _MOST_MARKERS = 30
+_DELAY = "line: before jitter; band: what jitter makes of it"
+_IN_ALL = "line: the middle; band: earliest to latest"
+_WAITS_ALONE = "the calls' own time is not counted"
 
 
 class Course(NamedTuple):
@@ -46,7 +50,7 @@ def plot(schedules: Schedules, *, attempts: int = 12, dark: bool = False) -> Fig
     The upper chart shows the delay after each of so many failures in a row: the line is the
     delay before jitter, the band around it what jitter makes of it. The lower chart adds the
     waits up: the line is the middle, the band goes from the earliest to the latest. Time is
-    logarithmic where it ranges widely. A wait without end leaves the chart at the top.
+    logarithmic where it ranges widely. A wait without end runs along the top edge.
 
     - `schedules`: a schedule, or a mapping of labels to schedules.
     - `attempts`: how many failures, 1 to 1000.
@@ -69,30 +73,23 @@ def plot(schedules: Schedules, *, attempts: int = 12, dark: bool = False) -> Fig
     labels = [printable(label) for label in named]
     styles = looks(theme, len(labels))
     delays, in_all = _courses(list(named.values()), attempts)
-    jittered = any(course.lowest != course.highest for course in delays)
     # Whatever the settings of the process: they can change every length, and the fonts.
     with style.context("default"):
-        figure = Figure((_WIDTH, _HEIGHT), facecolor=theme.page, layout="constrained")
+        layout = ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN)
+        figure = Figure((_WIDTH, _HEIGHT), facecolor=theme.page, layout=layout)
         upper, lower = figure.subplots(2, 1)
-        _draw(upper, delays, styles, theme)
-        _draw(lower, in_all, styles, theme)
-        _title(upper, theme, "Delay after each failure", _DELAY_BAND if jittered else "")
-        _title(lower, theme, "All waits so far", _TOTAL_BAND if jittered else _TOTAL)
+        ends = [_draw(upper, delays, styles, theme), _draw(lower, in_all, styles, theme)]
+        _title(upper, theme, "Delay after each failure", _reading(delays, _DELAY, ""))
+        _title(lower, theme, "All waits so far", _reading(in_all, _IN_ALL, _WAITS_ALONE))
         lower.set_xlabel("failures in a row", color=theme.ink)
         if isinstance(schedules, Backoff):
             _add_heading(figure, labels[0], theme)
         elif len(labels) <= MOST_LABELS and max(map(len, labels)) <= LONGEST_LABEL:
-            for axes, courses in ((upper, delays), (lower, in_all)):
-                ends = [course.line[-1] for course in courses]
-                add_end_labels(axes, ends, labels, styles, theme.ink)
+            add_end_labels(figure, upper, ends[0], labels, styles, theme.ink)
+            add_end_labels(figure, lower, ends[1], labels, styles, theme.ink)
         else:
             _add_legend(figure, labels, styles, theme)
     return figure
-
-
-_DELAY_BAND = "line: before jitter; band: what jitter makes of it"
-_TOTAL_BAND = "line: the middle; band: from the earliest to the latest"
-_TOTAL = "the calls' own time is not counted"
 
 
 def _courses(schedules: list[Backoff], attempts: int) -> tuple[list[Course], list[Course]]:
@@ -104,13 +101,12 @@ def _courses(schedules: list[Backoff], attempts: int) -> tuple[list[Course], lis
     return delays, in_all
 
 
-def _draw(axes: Axes, courses: list[Course], styles: list[Look], theme: Theme) -> None:
+def _draw(axes: Axes, courses: list[Course], styles: list[Look], theme: Theme) -> list[float]:
+    """Draw the lines and bands, and answer where each line ends."""
     attempts = len(courses[0].line)
-    margin = max(0.4, 0.02 * attempts)
-    axes.set_xlim(1 - margin, attempts + margin)
-    axes.xaxis.set_major_locator(MaxNLocator(15, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
     scale = time_scale(wait for course in courses for waits in course for wait in waits)
     scale.apply_to(axes)
+    _number_the_failures(axes, attempts)
     axes.set_facecolor(theme.page)
     axes.grid(color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -118,22 +114,31 @@ def _draw(axes: Axes, courses: list[Course], styles: list[Look], theme: Theme) -
     axes.spines[["bottom", "left"]].set_color(theme.muted)
     axes.tick_params(color=theme.muted, labelcolor=theme.ink, labelsize=10)
     numbers = [float(attempt) for attempt in range(1, attempts + 1)]
+    # A band over one attempt alone has no width, unless it is given some.
+    wide, repeated = (numbers, 1) if attempts > 1 else ([0.9, 1.1], 2)
+    ends = []
     for course, look in zip(courses, styles, strict=True):
-        lowest, highest = scale.drawn(course.lowest), scale.drawn(course.highest)
+        line, lowest, highest = map(scale.drawn, course)
         if lowest != highest:
-            # A band over one attempt alone has no width, unless it is given some.
-            wide = numbers if attempts > 1 else [0.9, 1.1]
-            repeat = 1 if attempts > 1 else 2
             axes.fill_between(
                 wide,
-                lowest * repeat,
-                highest * repeat,
+                lowest * repeated,
+                highest * repeated,
                 facecolor=(look.colour, 0.18),
                 # Where bands lie over each other, and in print, their edges are what one sees.
                 edgecolor=(look.colour, 0.6),
                 linewidth=0.8,
             )
-        axes.add_line(_line(numbers, scale.drawn(course.line), look))
+        axes.add_line(_line(numbers, line, look))
+        ends.append(line[-1])
+    return ends
+
+
+def _number_the_failures(axes: Axes, attempts: int) -> None:
+    margin = max(0.4, 0.02 * attempts)
+    axes.set_xlim(1 - margin, attempts + margin)
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if attempts <= 15 * step)
+    axes.set_xticks(sorted({1, *range(step, attempts + 1, step)}))
 
 
 def _line(numbers: list[float], values: list[float], look: Look) -> Line2D:
@@ -145,12 +150,23 @@ def _line(numbers: list[float], values: list[float], look: Look) -> Line2D:
         linewidth=2.0,
         marker=look.marker,
         markersize=5.0,
+        # At an edge of the axes, half of the line would be cut off.
+        clip_on=False,
         markevery=max(1, len(numbers) // _MOST_MARKERS),
     )
 
 
+def _reading(courses: list[Course], with_band: str, without: str) -> str:
+    """How to read a chart."""
+    parts = [with_band if any(course.lowest != course.highest for course in courses) else without]
+    if any(wait >= ENDLESS for course in courses for wait in course.highest):
+        parts.append("top edge: for ever")
+    return "; ".join(filter(None, parts))
+
+
 def _title(axes: Axes, theme: Theme, title: str, subtitle: str) -> None:
-    axes.set_title(title, loc="left", color=theme.ink, fontsize=12, fontweight="bold", pad=20)
+    pad = 20 if subtitle else 6
+    axes.set_title(title, loc="left", color=theme.ink, fontsize=12, fontweight="bold", pad=pad)
     axes.annotate(
         subtitle, (0, 1), (0, 6), "axes fraction", "offset points", color=theme.muted, fontsize=10
     )

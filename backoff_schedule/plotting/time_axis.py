@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log10
 from typing import NamedTuple
 
 from ..durations import format_duration
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _WIDE = 30.0
 # A shorter wait is drawn as none: a microsecond is the resolution of durations.
 _SHORTEST = 1e-6
-# A longer one is drawn as endless. So no arithmetic on the way to a pixel can overflow.
-_LONGEST = 1e280
+ENDLESS = 1e280
+"""From here on a wait is drawn as endless: no arithmetic on the way to a pixel can overflow."""
 _MOST_TICKS = 7
 _DAY = 86_400.0
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -35,35 +36,25 @@ class TimeScale(NamedTuple):
     top: float
     ticks: list[float]
 
-    @property
-    def beyond(self) -> float:
-        """Where an endless wait is drawn: past the top, so that its line leaves the picture."""
-        return self.top * (2.0 if self.kind == "linear" else self.top / self.shortest)
-
     def drawn(self, seconds: Iterable[float]) -> list[float]:
-        """The waits as numbers that every axis can place."""
-        return [min(wait, self.beyond) if wait >= _SHORTEST else 0.0 for wait in seconds]
+        """The waits as the axis places them: an endless one at its top edge."""
+        return [min(wait, self.top) if wait >= _SHORTEST else 0.0 for wait in seconds]
 
     def apply_to(self, axes: Axes) -> None:
         options = {}
         if self.kind == "symlog":
-            # What lies between 0 and the shortest wait is empty, and takes a tenth of the axis.
-            options = {"linthresh": self.shortest, "linscale": max(0.3, self._decades / 10)}
+            # What lies between 0 and the shortest wait is empty, and takes an eighth of the axis.
+            linscale = max(0.3, log10(self.top / self.shortest) / 8)
+            options = {"linthresh": self.shortest, "linscale": linscale}
         axes.set_yscale(self.kind, **options)
         axes.set_ylim(self.bottom, self.top)
         axes.set_yticks(self.ticks, [tick_label(tick) for tick in self.ticks])
         axes.set_yticks([], minor=True)
 
-    @property
-    def _decades(self) -> float:
-        from math import log10
-
-        return log10(self.top / self.shortest)
-
 
 def time_scale(seconds: Iterable[float]) -> TimeScale:
     """The scale that shows all of these waits: linear, or logarithmic where they differ widely."""
-    waits = [wait for wait in seconds if wait < _LONGEST]
+    waits = [wait for wait in seconds if wait < ENDLESS]
     above_zero = [wait for wait in waits if wait >= _SHORTEST]
     if not above_zero:
         return TimeScale("linear", 1.0, -0.03, 1.06, [0.0, 1.0])
@@ -73,10 +64,10 @@ def time_scale(seconds: Iterable[float]) -> TimeScale:
         return TimeScale("linear", shortest, -0.03 * longest, 1.06 * longest, ticks)
     margin = (longest / shortest) ** 0.05
     bottom, top = shortest / margin, longest * margin
-    ticks = _log_ticks(bottom, top)
-    if len(above_zero) < len(waits):
-        return TimeScale("symlog", shortest, -0.2 * shortest, top, [0.0, *ticks])
-    return TimeScale("log", shortest, bottom, top, ticks)
+    if len(above_zero) == len(waits):
+        return TimeScale("log", shortest, bottom, top, _log_ticks(bottom, top))
+    ticks = [0.0, *_log_ticks(shortest, top)]
+    return TimeScale("symlog", shortest, -0.2 * shortest, top, ticks)
 
 
 def tick_label(seconds: float) -> str:
@@ -106,27 +97,30 @@ def _ladder(
     )
 
 
+def _one_two_five(_power: int) -> tuple[int, ...]:
+    return (1, 2, 5)
+
+
+_STEPS = _ladder(
+    (1, 2, 5), (1, 2, 5, 10, 20, 30), (1, 2, 5, 10, 20, 30), (1, 2, 3, 6, 12), _one_two_five
+)
+# From many ticks to few.
 _LADDERS = (
-    _ladder(
-        (1, 2, 5),
-        (1, 2, 5, 10, 20, 30),
-        (1, 2, 5, 10, 20, 30),
-        (1, 2, 3, 6, 12),
-        lambda _: (1, 2, 5),
-    ),
+    _ladder((1, 2, 5), (1, 2, 5, 10, 30), (1, 2, 5, 10, 30), (1, 2, 6, 12), _one_two_five),
     _ladder((1,), (1, 10), (1, 10), (1, 6), lambda _: (1,)),
     _ladder((1,), (1,), (1,), (1,), lambda power: (1,) if power % 2 == 0 else ()),
 )
 
 
 def _log_ticks(bottom: float, top: float) -> list[float]:
+    ticks: list[float] = []
     for ladder in _LADDERS:
         ticks = [rung for rung in ladder if bottom <= rung <= top]
         if len(ticks) <= _MOST_TICKS:
-            return ticks
-    return ticks[:: -(-len(ticks) // _MOST_TICKS)]
+            break
+    return ticks[:: max(1, -(-len(ticks) // _MOST_TICKS))]
 
 
 def _linear_ticks(longest: float) -> list[float]:
-    step = next(rung for rung in _LADDERS[0] if longest <= _MOST_TICKS * rung)
+    step = next(rung for rung in _STEPS if longest <= _MOST_TICKS * rung)
     return [step * count for count in range(int(longest / step) + 1)]

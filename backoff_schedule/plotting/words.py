@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A picture is some hundred dots wide; more than this many attempts would not be told apart.
 MOST_ATTEMPTS = 1000
-_LONGEST_LABEL = 72
+_LONGEST_LABEL = 60
 
 
 def checked_schedules(schedules: Schedules) -> dict[str, Backoff]:
