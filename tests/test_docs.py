@@ -14,6 +14,7 @@ EXECUTED = {"python", "pycon", "console"}
 INSTALL_LINES = {
     "README.md": ["make demo", "make test", "pip install backoff-schedule"],
     "docs/index.md": ["pip install backoff-schedule"],
+    "docs/guides/see-a-schedule.md": ['pip install "backoff-schedule[plot]"'],
     "docs/tutorial.md": ["pip install backoff-schedule"],
 }
 
