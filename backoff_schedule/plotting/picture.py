@@ -15,7 +15,7 @@ from ..timetable import rows_of
 from .end_labels import LONGEST_LABEL, MOST_LABELS, add_end_labels
 from .looks import DARK, LIGHT, looks
 from .time_axis import ENDLESS, time_scale
-from .words import checked_attempts, checked_schedules, printable
+from .words import checked_attempts, checked_schedules, printable, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _WIDTH, _HEIGHT = 7.0, 6.2
 _MARGIN = 0.08
 _LEGEND_ROW = 0.22
 _CHARACTERS_WIDE = 80
+_LEGEND_LINE = 11
 _MOST_MARKERS = 30
 _DELAY = "line: before jitter; band: what jitter makes of it"
 _IN_ALL = "line: the middle; band: earliest to latest"
@@ -83,7 +84,7 @@ def plot(schedules: Schedules, *, attempts: int = 12, dark: bool = False) -> Fig
         _title(lower, theme, "All waits so far", _reading(in_all, _IN_ALL, _WAITS_ALONE))
         lower.set_xlabel("failures in a row", color=theme.ink)
         if isinstance(schedules, Backoff):
-            _add_heading(figure, labels[0], theme)
+            _add_heading(figure, summary(schedules), theme)
         elif len(labels) <= MOST_LABELS and max(map(len, labels)) <= LONGEST_LABEL:
             add_end_labels(figure, upper, ends[0], labels, styles, theme.ink)
             add_end_labels(figure, lower, ends[1], labels, styles, theme.ink)
@@ -182,7 +183,7 @@ def _add_heading(figure: Figure, text: str, theme: Theme) -> None:
 def _add_legend(
     figure: Figure, labels: Sequence[str], styles: Sequence[Look], theme: Theme
 ) -> None:
-    columns = max(1, min(4, _CHARACTERS_WIDE // (max(map(len, labels)) + 8)))
+    columns = max(1, min(4, _CHARACTERS_WIDE // (max(map(len, labels)) + _LEGEND_LINE)))
     figure.set_figheight(_HEIGHT + _LEGEND_ROW * -(-len(labels) // columns))
     legend = figure.legend(
         [_line([], [], look) for look in styles],

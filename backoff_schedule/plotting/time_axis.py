@@ -20,7 +20,8 @@ _WIDE = 30.0
 _SHORTEST = 1e-6
 ENDLESS = 1e280
 """From here on a wait is drawn as endless: no arithmetic on the way to a pixel can overflow."""
-_MOST_TICKS = 7
+_MOST_TICKS = 8
+_MOST_STEPS = 6
 _DAY = 86_400.0
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -75,8 +76,9 @@ def tick_label(seconds: float) -> str:
     days = seconds / _DAY
     if days < 100_000:
         return format_duration(seconds)
-    digit, _, exponent = f"{days:.0e}".partition("e+")
-    times = "" if digit == "1" else f"{digit}\N{MULTIPLICATION SIGN}"
+    digits, _, exponent = f"{days:.1e}".partition("e+")
+    digits = digits.removesuffix(".0")
+    times = "" if digits == "1" else f"{digits}\N{MULTIPLICATION SIGN}"
     return f"{times}10{str(int(exponent)).translate(_SUPERSCRIPTS)}d"
 
 
@@ -122,5 +124,5 @@ def _log_ticks(bottom: float, top: float) -> list[float]:
 
 
 def _linear_ticks(longest: float) -> list[float]:
-    step = next(rung for rung in _STEPS if longest <= _MOST_TICKS * rung)
+    step = next(rung for rung in _STEPS if longest <= _MOST_STEPS * rung)
     return [step * count for count in range(int(longest / step) + 1)]

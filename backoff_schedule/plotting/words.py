@@ -36,7 +36,9 @@ def checked_schedules(schedules: Schedules) -> dict[str, Backoff]:
             raise TypeError(f"{refusal('label', label, 'text')}, not {type(label).__name__}")
         if not isinstance(schedule, Backoff):
             name = f"schedules[{label!r}]"
-            raise TypeError(f"{refusal(name, schedule, rule)}, not {type(schedule).__name__}")
+            raise TypeError(
+                f"{refusal(name, schedule, 'a schedule')}, not {type(schedule).__name__}"
+            )
     return dict(schedules)
 
 
