@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from ..schedule import Backoff
-from ..timetable import rows_of
+from ..timetable import Row, rows_of
 from .end_labels import LONGEST_LABEL, MOST_LABELS, add_end_labels
 from .looks import DARK, LIGHT, looks
 from .time_axis import ENDLESS, time_scale
@@ -96,9 +96,10 @@ def plot(schedules: Schedules, *, attempts: int = 12, dark: bool = False) -> Fig
 def _courses(schedules: list[Backoff], attempts: int) -> tuple[list[Course], list[Course]]:
     delays, in_all = [], []
     for schedule in schedules:
-        rows = list(rows_of(schedule, attempts))
-        delays.append(Course(*([row[index] for row in rows] for index in (1, 2, 3))))
-        in_all.append(Course(*([row[index] for row in rows] for index in (5, 4, 6))))
+        rows = rows_of(schedule, attempts)
+        columns = dict(zip(Row._fields, map(list, zip(*rows, strict=True)), strict=True))
+        delays.append(Course(columns["delay"], columns["lowest"], columns["highest"]))
+        in_all.append(Course(columns["middle"], columns["earliest"], columns["latest"]))
     return delays, in_all
 
 
