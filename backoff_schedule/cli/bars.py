@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .timetable import Row
+    from ..timetable import Row
 
 SOLID, SHADE = "\N{FULL BLOCK}", "\N{LIGHT SHADE}"
 _NARROWEST = 10

@@ -14,11 +14,11 @@ from urllib.request import ProxyHandler, build_opener
 from ..http_retry import classify_status, retry_after_from, wait_after
 from ..schedule import create_backoff
 from ..seeded import SeededRandom
+from ..timetable import rows_of
 from .flaky_server import flaky_server
 from .parser import Parser
 from .readable import readable_duration
 from .table import table
-from .timetable import rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .parser import Parser
 
 # In the order of the help page; each is an argument of create_backoff.
-_OPTIONS = ("base", "growth", "factor", "max", "steps", "free", "jitter")
+OPTIONS = ("base", "growth", "factor", "max", "steps", "free", "jitter")
 
 
 def add_schedule_options(parser: Parser) -> None:
@@ -61,7 +61,7 @@ def schedule_from(options: Namespace) -> Backoff:
         raise ValueError("--seed and --key do not go together: both say where the delays come from")
     given: dict[str, Any] = {
         name: _READERS.get(name, str)(getattr(options, name))
-        for name in _OPTIONS
+        for name in OPTIONS
         if getattr(options, name) is not None
     }
     if options.preset is not None:

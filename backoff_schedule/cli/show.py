@@ -1,18 +1,21 @@
-"""`backoff-schedule show`: the timetable of a schedule, as a table, JSON or CSV."""
+"""`backoff-schedule show`: the timetable of a schedule, as a table, JSON, CSV or a picture."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import NamedTuple
 
 from ..durations import to_seconds
 from ..instants import moved
 from ..refusals import refusal
+from ..timetable import MOST_ATTEMPTS, Row, retries_within, rows_of
+from .labelled import labelled_schedules
 from .parser import Parser
+from .picture import check_picture, write_picture
 from .readable import aware_instant
-from .schedule_options import add_schedule_options, schedule_from, whole_number
+from .schedule_options import OPTIONS, add_schedule_options, schedule_from, whole_number
 from .table import fits_line, table
-from .timetable import MOST_ATTEMPTS, Row, retries_within, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +43,18 @@ examples:
   backoff-schedule show --steps 15s,1m,5m --start 2026-01-01T09:00Z
   backoff-schedule show --preset svix --fits 24h
   backoff-schedule show --preset feed-poll --jitter full --key feed-42 --json
+  backoff-schedule show --base 1m --max 6h --plot delays.svg
+  backoff-schedule show --schedule preset=svix --schedule base=1m,max=6h,label=ours \\
+    --plot both.png
 """
 
 _ATTEMPTS_RULE = f"a whole number from 1 to {MOST_ATTEMPTS}"
 
 
 class _Request(NamedTuple):
-    """What was asked for, checked."""
+    """What was asked for of one schedule, checked."""
 
+    label: str | None
     schedule: Backoff
     seed: str | None
     key: str | None
@@ -64,15 +71,22 @@ def run(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.read(arguments)
     try:
-        request = _request(options)
+        requests = _requests(options)
+        if options.plot is not None:
+            check_picture(options.plot, requests[0].attempts)
     except (TypeError, ValueError) as refused:
         parser.error(str(refused))
+    except ModuleNotFoundError as missing:
+        print(f"{parser.prog}: {missing}", file=sys.stderr)
+        return 1
+    if options.plot is not None:
+        _write_picture(requests, options)
     if options.json:
-        print(json.dumps(_document(request), indent=2, allow_nan=False))
+        print(json.dumps(_document(requests[0]), indent=2, allow_nan=False))
     elif options.csv:
-        _print_csv(request)
+        _print_csv(requests[0])
     else:
-        _print_table(request)
+        _print_tables(requests)
     return 0
 
 
@@ -80,6 +94,13 @@ def _parser() -> Parser:
     parser = Parser("show", "[options]", _DESCRIPTION, _EXAMPLES)
     add_schedule_options(parser)
     group = parser.add_argument_group("what to show")
+    group.add_argument(
+        "--schedule",
+        metavar="NAME=VALUE,...",
+        action="append",
+        help="one of several schedules, a table for each: the names are those of the options above "
+        "and label, as in steps=15s/1m/5m,jitter=0.8/1.0,label=ours",
+    )
     group.add_argument("--attempts", metavar="N", default="10", help="how many rows, 10 by default")
     group.add_argument(
         "--start",
@@ -94,11 +115,22 @@ def _parser() -> Parser:
     group.add_argument(
         "--csv", action="store_true", help="a header and rows: seconds, and inf for ever"
     )
+    group.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="write a picture too: FILE ends in .svg or .png; needs the extra `plot`",
+    )
+    group.add_argument("--dark", action="store_true", help="draw it for a dark page")
     return parser
 
 
-def _request(options: Namespace) -> _Request:
-    schedule = schedule_from(options)
+def _requests(options: Namespace) -> list[_Request]:
+    labelled: dict[str | None, Backoff] = {}
+    if options.schedule is None:
+        labelled[None] = schedule_from(options)
+    else:
+        _check_goes_with_schedule(options)
+        labelled.update(labelled_schedules(options.schedule))
     attempts = whole_number(options.attempts, "attempts", _ATTEMPTS_RULE)
     if not 1 <= attempts <= MOST_ATTEMPTS:
         raise ValueError(refusal("attempts", attempts, _ATTEMPTS_RULE))
@@ -106,14 +138,39 @@ def _request(options: Namespace) -> _Request:
         raise ValueError("--json and --csv do not go together: choose one form")
     if options.csv and options.fits is not None:
         raise ValueError("--fits does not go with --csv, which holds rows only; --json takes both")
-    return _Request(
-        schedule,
-        options.seed,
-        options.key,
-        attempts,
-        None if options.start is None else aware_instant(options.start, "start"),
-        None if options.fits is None else to_seconds(options.fits, "fits"),
-    )
+    if options.dark and options.plot is None:
+        raise ValueError("--dark goes with --plot: it says how the picture looks")
+    start = None if options.start is None else aware_instant(options.start, "start")
+    within = None if options.fits is None else to_seconds(options.fits, "fits")
+    return [
+        _Request(label, schedule, options.seed, options.key, attempts, start, within)
+        for label, schedule in labelled.items()
+    ]
+
+
+def _check_goes_with_schedule(options: Namespace) -> None:
+    for name in (*OPTIONS, "preset", "seed", "key"):
+        if getattr(options, name) is not None:
+            raise ValueError(
+                f"--{name} does not go with --schedule, which says all of its schedule itself"
+            )
+    if options.json or options.csv:
+        raise ValueError("--json and --csv show one schedule; they do not go with --schedule")
+
+
+def _write_picture(requests: list[_Request], options: Namespace) -> None:
+    labelled = {
+        request.label: request.schedule for request in requests if request.label is not None
+    }
+    schedules = labelled or requests[0].schedule
+    write_picture(options.plot, schedules, requests[0].attempts, dark=options.dark)
+
+
+def _print_tables(requests: list[_Request]) -> None:
+    for number, request in enumerate(requests):
+        if number:
+            print()
+        _print_table(request)
 
 
 def _print_table(request: _Request) -> None:
@@ -128,8 +185,9 @@ def _print_table(request: _Request) -> None:
 
 def _caption(request: _Request) -> str:
     """The schedule as Python writes it, in ASCII, which every stdout can hold."""
+    label = "" if request.label is None else f"{request.label!a}: "
     source = "" if request.seed is None else f", random=SeededRandom({request.seed!a})"
-    return repr(request.schedule).removesuffix(")") + f"{source})"
+    return f"{label}{repr(request.schedule).removesuffix(')')}{source})"
 
 
 def _print_csv(request: _Request) -> None:

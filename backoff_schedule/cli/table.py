@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ..timetable import MOST_ATTEMPTS
 from .bars import bars, width_beside
 from .readable import offset, readable_duration, wall_clock
-from .timetable import MOST_ATTEMPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from .timetable import Fits, Row
+    from ..timetable import Fits, Row
 
 _HEADER = ("attempt", "delay", "lowest", "highest", "earliest", "middle", "latest")
 _GAP = "  "

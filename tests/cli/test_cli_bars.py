@@ -8,7 +8,7 @@ import pytest
 
 from backoff_schedule import create_backoff
 from backoff_schedule.cli.bars import bars, width_beside
-from backoff_schedule.cli.timetable import Row, rows_of
+from backoff_schedule.timetable import Row, rows_of
 
 
 class Terminal(io.TextIOWrapper):

@@ -7,7 +7,7 @@ import pytest
 
 from backoff_schedule import create_backoff
 from backoff_schedule.cli.table import fits_line, table
-from backoff_schedule.cli.timetable import Fits, rows_of
+from backoff_schedule.timetable import Fits, rows_of
 
 
 def test_the_columns_are_aligned() -> None:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal, assert_type
+
+from matplotlib.figure import Figure
 
 from backoff_schedule import (
     Backoff,
@@ -28,6 +31,7 @@ from backoff_schedule import (
     to_seconds,
     wait_after,
 )
+from backoff_schedule.plotting import alt_text, plot, save_plot
 
 # The three shapes.
 assert_type(create_backoff(base=1), Backoff)
@@ -94,10 +98,15 @@ assert_type(retry_after_from({"Retry-After": "7"}), float | None)
 assert_type(wait_after(schedule, 1, None, limit="12h"), float)
 assert_type(classify_status(503), Literal["success", "retry", "reject"])
 assert_type(presets.SVIX, Backoff)
+assert_type(plot(schedule, attempts=3, dark=True), Figure)
+assert_type(plot({"ours": schedule}), Figure)
+assert_type(alt_text(presets.PRESETS, attempts=3), str)
+save_plot(schedule, Path("picture.svg"), dark=True)
 
 parse_duration(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 SeededRandom(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 retry_after_from("7")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+plot([schedule])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 presets.PRESETS["mine"] = schedule  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..durations import to_milliseconds
+from .durations import to_milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..schedule import Backoff
+    from .schedule import Backoff
 
 # As many rows as a table shows, and as many retries as `retries_within` counts.
 MOST_ATTEMPTS = 100_000

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from backoff_schedule import SeededRandom, create_backoff
-from backoff_schedule.cli.timetable import Fits, Row, retries_within, rows_of
+from backoff_schedule.timetable import Fits, Row, retries_within, rows_of
 
 INF = math.inf
 
