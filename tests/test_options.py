@@ -234,7 +234,6 @@ def test_an_unknown_option_is_a_type_error_of_python_itself() -> None:
         {"base": timedelta(minutes=1), "max": "1h", "free": 10**400},
         {"base": 0.0005, "jitter": 0.0},
         {"base": 0.0005, "jitter": (1, 1)},
-        {"steps": (step for step in ("1s", 2, timedelta(seconds=3)))},
         {"steps": [0, "1s", 0], "jitter": 0.5},
         {"compute": lambda n: n / 3, "jitter": 0.5},
     ],
@@ -243,6 +242,11 @@ def test_an_unknown_option_is_a_type_error_of_python_itself() -> None:
 def test_the_edges_of_the_ranges_are_allowed(options: dict[str, Any]) -> None:
     schedule = create_backoff(**options)
     assert schedule.delay(1) >= 0.0
+
+
+def test_steps_that_can_be_read_only_once_are_read_once() -> None:
+    steps = (step for step in ("1s", 2, timedelta(seconds=3)))
+    assert create_backoff(steps=steps) == create_backoff(steps=[1, 2, 3])
 
 
 def test_only_what_draws_is_a_source() -> None:
