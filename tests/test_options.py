@@ -235,7 +235,7 @@ def test_an_unknown_option_is_a_type_error_of_python_itself() -> None:
         {"base": 0.0005, "jitter": 0.0},
         {"base": 0.0005, "jitter": (1, 1)},
         {"steps": [0, "1s", 0], "jitter": 0.5},
-        {"compute": lambda n: n / 3, "jitter": 0.5},
+        {"compute": math.sqrt, "jitter": 0.5},
     ],
     ids=repr,
 )
