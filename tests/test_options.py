@@ -3,6 +3,7 @@ from __future__ import annotations
 import enum
 import math
 import random
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from backoff_schedule import SeededRandom, create_backoff
 from backoff_schedule.options import checked_attempt, checked_source
+from backoff_schedule.refusals import refusal
 
 # `create_backoff(**options)` raises `error` with `message`, word for word.
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -211,8 +213,12 @@ def test_options_are_refused_at_construction_with_argument_value_and_rule(
 
 
 def test_a_number_beyond_every_float_is_refused_like_an_infinite_one() -> None:
-    for name in ("base", "max", "factor"):
-        with pytest.raises(ValueError, match=f"^{name} "):
+    for name, rule in {
+        "base": "0 or more and finite",
+        "max": "0 or more and finite",
+        "factor": "a finite number, 1 or more",
+    }.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(refusal(name, 10**400, rule))}$"):
             create_backoff(**{"base": 1, name: 10**400})  # type: ignore[call-overload]
 
 
@@ -284,5 +290,6 @@ def test_an_int_of_a_subclass_is_an_attempt_and_a_bool_is_none() -> None:
     assert checked_attempt(Count(3)) == 3
     assert type(checked_attempt(Count(3))) is int
     for attempt in (True, 1.0, 1.5, "1", None):
-        with pytest.raises(TypeError, match=r"^attempt \(.*\) needs to be an int, not "):
+        message = f"{refusal('attempt', attempt, 'an int')}, not {type(attempt).__name__}"
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             checked_attempt(attempt)
