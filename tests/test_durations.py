@@ -93,8 +93,10 @@ UNIT_RULE = "in the units ms, s, m, h, d, w (lower case) or millisecond to week,
         ("5.s", TEXT_RULE),
         ("5 % s", TEXT_RULE),
         ("90", f"{TEXT_RULE}: a number needs its unit"),
-        ("3 months", f"{UNIT_RULE}: 'months' has no fixed length"),
-        ("1 Year", f"{UNIT_RULE}: 'Year' has no fixed length"),
+        *[
+            (f"1 {word}", f"{UNIT_RULE}: '{word}' has no fixed length")
+            for word in ("mo", "month", "months", "y", "yr", "Year", "years")
+        ],
         ("5M", f"{UNIT_RULE}, not 'M'"),
         ("5X", f"{UNIT_RULE}, not 'X'"),
         ("1m 1h", "in descending units, each at most once"),
