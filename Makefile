@@ -13,7 +13,7 @@ empty :=
 space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
-.PHONY: demo test check docs bench claims format lint types layers coverage wheel clean
+.PHONY: demo test check docs bench claims mutants format lint types layers coverage wheel clean
 
 demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
@@ -32,6 +32,15 @@ bench: $(VENV)/.bench ## compare with other packages, side by side
 # Not in `check`: a new release of another package is no fault of a change to this one.
 claims: $(VENV)/.bench $(VENV)/.test ## run what docs/comparison.md says of other packages
 	$(BIN)/python -m pytest tests/peers
+
+mutants: $(VENV)/.mutants ## change the core in every small way; a test has to notice each
+	rm -rf mutants
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
+	@$(BIN)/mutmut export-cicd-stats
+	@$(BIN)/python -c 'import json; found = json.load(open("mutants/mutmut-cicd-stats.json")); \
+	    noticed, made = found["killed"] + found["timeout"], found["total"]; \
+	    print("%d of %d mutants noticed: %.1f %%" % (noticed, made, 100 * noticed / made))'
 
 format: $(VENV)/.lint ## put the source into the project's format
 	$(BIN)/ruff format .
@@ -61,7 +70,7 @@ wheel: $(VENV)/.package ## build the wheel and use it in an empty environment
 	cd build && empty/bin/python -m backoff_schedule retry-after 120
 
 clean:
-	rm -rf .venv .venv-* build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* build mutants .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -75,7 +75,7 @@ def to_seconds(value: DurationLike, name: str = "duration") -> float:
         try:
             seconds = float(value)
         except OverflowError:
-            seconds = float("inf") if value > 0 else float("-inf")
+            seconds = float("inf")  # refused below, and so is what was negative
     else:
         rule = "a number of seconds, a timedelta, or text such as '15 minutes'"
         raise TypeError(f"{refusal(name, value, rule)}, not {type(value).__name__}")

@@ -55,7 +55,7 @@ def replaced_options(options: Options, changes: Options) -> Options:
             kept.pop(name, None)
     elif changes.get("growth") not in (None, options.get("growth")):
         kept.pop("factor", None)
-    elif changes.get("factor") is not None and options.get("growth") != "exponential":
+    elif changes.get("factor") is not None:
         kept.pop("growth", None)
     return kept | changes
 

@@ -30,4 +30,4 @@ def decimal_digits(number: int) -> str:
     except ValueError:
         from decimal import Decimal
 
-        return format(Decimal(number), "f")
+        return str(Decimal(number))

@@ -15,6 +15,10 @@ collect_ignore = ["typing"]
 
 # A noisy machine makes a slow example, not a wrong one.
 hypothesis.settings.register_profile("project", deadline=None)
+# Each mutant meets the same few examples, so that it lives or dies by the same test every time.
+hypothesis.settings.register_profile(
+    "mutants", deadline=None, derandomize=True, max_examples=25, database=None
+)
 hypothesis.settings.load_profile("project")
 
 _DATA = Path(__file__).parent / "data"

@@ -40,6 +40,8 @@ def test_steps_repeat_their_last_entry() -> None:
     assert [curve.seconds(n) for n in (1, 2, 3, 4, 10**400)] == [1.0, 5.0, 3.0, 3.0, 3.0]
     assert curve.milliseconds(10**400) == 3000.0
     assert curve.longest == 5.0
+    assert curve.settles
+    assert curve.tabulated == 3
 
 
 def test_a_curve_is_tabulated_up_to_its_ceiling() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backoff_schedule import format_duration, parse_duration, to_seconds
 from backoff_schedule.durations import to_milliseconds
+from backoff_schedule.refusals import refusal
 
 UNITS = {
     "ms": Fraction(1, 1000),
@@ -81,27 +82,42 @@ def test_a_text_that_is_no_duration_is_refused_by_name(text: str) -> None:
         parse_duration(text)
 
 
+TEXT_RULE = "a number and a unit, such as '15 minutes', '30s' or '1h 30m'"
+UNIT_RULE = "in the units ms, s, m, h, d, w (lower case) or millisecond to week, singular or plural"
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "rule"),
     [
-        ("90", "a number needs its unit"),
-        ("3 months", "'months' has no fixed length"),
-        ("1 Year", "'Year' has no fixed length"),
-        ("5M", "not 'M'"),
+        ("", TEXT_RULE),
+        ("5.s", TEXT_RULE),
+        ("5 % s", TEXT_RULE),
+        ("90", f"{TEXT_RULE}: a number needs its unit"),
+        *[
+            (f"1 {word}", f"{UNIT_RULE}: '{word}' has no fixed length")
+            for word in ("mo", "month", "months", "y", "yr", "Year", "years")
+        ],
+        ("5M", f"{UNIT_RULE}, not 'M'"),
+        ("5X", f"{UNIT_RULE}, not 'X'"),
         ("1m 1h", "in descending units, each at most once"),
         ("1m 1m", "in descending units, each at most once"),
         ("9" * 400 + "s", "short enough for a float of seconds"),
         ("9" * 1001, "at most 1000 characters long"),
     ],
 )
-def test_a_refused_text_says_what_is_wrong_with_it(text: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(reason)):
+def test_a_refused_text_says_what_is_wrong_with_it(text: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(refusal('duration', text, rule))}$"):
         parse_duration(text)
+
+
+def test_a_text_of_1000_characters_is_the_longest_that_is_read() -> None:
+    assert parse_duration("1s" + " " * 998) == 1.0
 
 
 @pytest.mark.parametrize("value", [None, 5, 5.0, b"5s", ["5s"]])
 def test_parse_duration_takes_text_alone(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"^duration \(.*\) needs to be text, not "):
+    message = f"{refusal('duration', value, 'text')}, not {type(value).__name__}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         parse_duration(value)
 
 
@@ -137,8 +153,11 @@ def test_minus_zero_is_zero() -> None:
     ],
 )
 def test_a_negative_nan_or_infinite_duration_is_refused_by_name(value: float) -> None:
-    with pytest.raises(ValueError, match=r"^pause \(.*\) needs to be 0 or more and finite$"):
+    rule = "0 or more and finite"
+    with pytest.raises(ValueError, match=f"^{re.escape(refusal('pause', value, rule))}$"):
         to_seconds(value, "pause")
+    with pytest.raises(ValueError, match=r"^duration \("):
+        to_seconds(value)
 
 
 @pytest.mark.parametrize("value", [True, False, None, b"5s", 1j, [5], object()])
@@ -270,6 +289,8 @@ def test_milliseconds_are_the_nearest_double_to_whole_microseconds(microseconds:
 def test_a_duration_between_microseconds_is_only_multiplied() -> None:
     assert to_milliseconds(1e-9) == 1e-9 * 1000
     assert to_milliseconds(1.0000000001) == 1.0000000001 * 1000
+    # Past 2**33 every duration is one.
+    assert to_milliseconds(9425719330.447556) == 9425719330.447556 * 1000 != 9425719330447.557
 
 
 def test_milliseconds_past_the_range_of_a_float_are_infinite() -> None:

@@ -22,6 +22,7 @@ from backoff_schedule import (
     retry_after_from,
     wait_after,
 )
+from backoff_schedule.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,6 +115,7 @@ def test_the_three_forms_of_a_date_mean_utc_and_no_other_form_is_read(
         *[
             "1m0s",
             "120junk",
+            "X120",
             "+3",
             "1_000",
             "0x10",
@@ -228,6 +230,16 @@ def test_a_leap_day_that_a_century_lacks_is_no_date() -> None:
     assert parse_retry_after("Saturday, 29-Feb-00 00:00:00 GMT", now) is None
 
 
+def test_a_leap_day_more_than_fifty_years_ahead_is_the_one_a_century_before() -> None:
+    assert parse_retry_after("Sunday, 29-Feb-76 00:00:00 GMT", 0.0) == 194400000.0
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert parse_retry_after("Sunday, 29-Feb-76 00:00:00 GMT", now) == 0.0
+
+
+def test_the_longest_date_that_there_is_is_a_date() -> None:
+    assert parse_retry_after("Wednesday, 07-Jan-70 00:00:00 +0000", 0.0) == 518400.0
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -244,6 +256,7 @@ def test_a_leap_second_is_the_instant_after_it(value: str) -> None:
     [
         *["Thu, 31 Dec 2026 23:58:60 GMT", "Thu, 31 Dec 2026 22:59:60 GMT"],
         *["Fri, 24 Jul 2026 12:60:00 GMT", "Fri, 24 Jul 2026 12.02.00 GMT"],
+        *["Fri, 24 Jul 2026 12.02:00 GMT", "Fri, 24 Jul 2026 12:02.00 GMT"],
         *["Fri, 24 Jul 2026 12:02:0 GMT", "Fri, 24 Jul 2026 1202:000 GMT"],
         *["Fri, 24 Jul 2026 12:02:000 GMT", "Fri, 24 Jul 02026 12:02:00 GMT"],
         *["Fri, 024 Jul 2026 12:02:00 GMT", "Fri,  Jul 2026 12:02:00 GMT"],
@@ -362,7 +375,8 @@ def test_a_message_of_http_client_is_a_mapping_of_headers() -> None:
 
 @pytest.mark.parametrize("headers", [None, "Retry-After: 7", [("Retry-After", "7")]])
 def test_headers_that_are_no_mapping_are_refused(headers: Any) -> None:
-    with pytest.raises(TypeError, match=r"^headers \(.*\) needs to be a mapping"):
+    message = refusal("headers", headers, "a mapping of field names to values")
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         retry_after_from(headers)
 
 
@@ -392,6 +406,10 @@ def test_the_header_is_the_floor_and_the_limit_caps_the_whole(
     assert type(answer) is float
 
 
+def test_a_server_that_asks_for_nothing_makes_nobody_wait() -> None:
+    assert wait_after(create_backoff(base=2, free=1), 1, None) == 0.0
+
+
 def test_any_object_with_a_delay_is_a_schedule_and_is_asked_once() -> None:
     class Recorded:
         asked: list[int] = []  # noqa: RUF012  (one instance, one test)
@@ -406,7 +424,9 @@ def test_any_object_with_a_delay_is_a_schedule_and_is_asked_once() -> None:
 
 @pytest.mark.parametrize("retry_after", ["10", True, [10]])
 def test_a_retry_after_of_another_type_is_refused(retry_after: Any) -> None:
-    with pytest.raises(TypeError, match=r"^retry_after \(.*\) needs to be seconds"):
+    rule = "seconds as parse_retry_after answers them, or None"
+    message = f"{refusal('retry_after', retry_after, rule)}, not {type(retry_after).__name__}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         wait_after(create_backoff(base=1), 1, retry_after)
 
 
@@ -431,5 +451,6 @@ def test_an_http_status_of_the_standard_library_is_a_status() -> None:
 
 @pytest.mark.parametrize("status", ["200", 200.0, True, None])
 def test_a_status_of_another_type_is_refused(status: Any) -> None:
-    with pytest.raises(TypeError, match=r"^status \(.*\) needs to be an int, not "):
+    message = f"{refusal('status', status, 'an int')}, not {type(status).__name__}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         classify_status(status)

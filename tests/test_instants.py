@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backoff_schedule.instants import epoch_seconds, moved
+from backoff_schedule.refusals import refusal
 
 NEW_YORK = ZoneInfo("America/New_York")
 ZONES = [ZoneInfo(name) for name in sorted(available_timezones())]
@@ -131,6 +134,17 @@ def test_an_instant_that_utc_cannot_hold_moves_by_its_own_clock() -> None:
     assert moved(late, 86400.0).replace(tzinfo=None) == datetime.max
 
 
+def test_the_zone_of_the_process_does_not_shorten_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(9999, 12, 31, 8, tzinfo=timezone(timedelta(hours=-2)))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "EAST-14")
+        time.tzset()
+        later = moved(now, 86400.0)
+    time.tzset()
+    assert later == LAST_IN_UTC
+    assert later.utcoffset() == timedelta(hours=-2)
+
+
 @pytest.mark.parametrize("zone", [None, NoOffset()])
 def test_a_naive_datetime_moves_by_its_own_clock_and_stays_naive(zone: tzinfo | None) -> None:
     now = datetime(2026, 3, 8, 1, 30, tzinfo=zone)
@@ -141,14 +155,17 @@ def test_a_naive_datetime_moves_by_its_own_clock_and_stays_naive(zone: tzinfo | 
 @pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf, 10**400])
 def test_a_now_that_is_not_finite_is_refused(now: float) -> None:
     for asked in (epoch_seconds, lambda value: moved(value, 1.0)):
-        with pytest.raises(ValueError, match=r"^now \(.*\) needs to be finite epoch seconds$"):
+        message = refusal("now", now, "finite epoch seconds")
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             asked(now)
 
 
 @pytest.mark.parametrize("now", ["2026-01-01", True, None, date(2026, 1, 1), timedelta(1)])
 def test_a_now_of_another_type_is_refused(now: Any) -> None:
     for asked in (epoch_seconds, lambda value: moved(value, 1.0)):
-        with pytest.raises(TypeError, match=r"^now \(.*\) needs to be epoch seconds or a datetime"):
+        rule = "epoch seconds or a datetime"
+        message = f"{refusal('now', now, rule)}, not {type(now).__name__}"
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             asked(now)
 
 
@@ -161,5 +178,7 @@ def test_an_aware_datetime_is_its_epoch_seconds() -> None:
 
 @pytest.mark.parametrize("zone", [None, NoOffset()])
 def test_a_naive_datetime_has_no_epoch_seconds(zone: tzinfo | None) -> None:
-    with pytest.raises(ValueError, match="needs to be aware"):
-        epoch_seconds(datetime(2026, 1, 1, tzinfo=zone))
+    now = datetime(2026, 1, 1, tzinfo=zone)
+    message = refusal("now", now, "aware, or epoch seconds: it has no time zone")
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        epoch_seconds(now)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import pickle
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backoff_schedule import SeededRandom, create_backoff
+from backoff_schedule import SeededRandom, create_backoff, jitter
 from backoff_schedule.jitter import (
     LARGEST_DRAW,
     SYSTEM,
@@ -22,6 +24,7 @@ from backoff_schedule.jitter import (
     multipliers,
     spread,
 )
+from backoff_schedule.refusals import refusal
 
 draws = st.floats(0.0, LARGEST_DRAW)
 
@@ -70,14 +73,19 @@ def test_an_infinite_delay_stays_infinite_but_for_a_multiplier_of_zero() -> None
         ((0.5, 1.0), (0.5, 1.0), (0.5, 1.0)),
         ([1, 3], (1.0, 3.0), (1.0, 3.0)),
         ((0, 0), (0.0, 0.0), (0.0, 0.0)),
+        ((-0.0, -0.0), (0.0, 0.0), (0.0, 0.0)),
     ],
 )
 def test_a_jitter_is_a_pair_of_multipliers(
     jitter: Any, kept: Any, pair: tuple[float, float]
 ) -> None:
     checked = checked_jitter(jitter)
-    assert checked == kept
+    # Their text, since -0.0 == 0.0.
+    assert repr(checked) == repr(kept)
     assert multipliers(checked) == pair
+
+
+RULE = "a fraction from 0 to 1, 'full', or a pair (low, high) with 0 <= low <= high"
 
 
 @pytest.mark.parametrize(
@@ -89,13 +97,20 @@ def test_a_jitter_is_a_pair_of_multipliers(
     ],
 )
 def test_a_jitter_outside_its_range_is_refused_by_name(jitter: Any) -> None:
-    with pytest.raises(ValueError, match=r"^jitter \(.*\) needs to be a fraction from 0 to 1"):
+    with pytest.raises(ValueError, match=f"^{re.escape(refusal('jitter', jitter, RULE))}$"):
         checked_jitter(jitter)
 
 
-@pytest.mark.parametrize("jitter", [None, True, b"full", ("a", "b"), (True, 1.0), {0.5, 1.0}])
-def test_a_jitter_of_another_type_is_refused_by_name(jitter: Any) -> None:
-    with pytest.raises(TypeError, match=r"^jitter \(.*\) needs to be .*, not "):
+@pytest.mark.parametrize(
+    ("jitter", "kind"),
+    [
+        *[(None, "NoneType"), (True, "bool"), (b"full", "bytes"), ({0.5}, "set")],
+        *[(("a", "b"), "str"), ((True, 1.0), "bool"), ((0.5, None), "NoneType")],
+    ],
+)
+def test_a_jitter_of_another_type_is_refused_by_name(jitter: Any, kind: str) -> None:
+    message = f"{refusal('jitter', jitter, RULE)}, not {kind}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         checked_jitter(jitter)
 
 
@@ -107,16 +122,22 @@ def test_a_jitter_of_another_type_is_refused_by_name(jitter: Any) -> None:
         (0.01, 0.9, 1.0),
         (0.05, 0.99, 1.01),
         (0.001, 0.0, 1.0),
+        (0.001, 0.0, 1.0 - 1e-9),
         (1e300, 0.9, 1.1),
     ],
 )
-def test_a_band_of_a_millisecond_is_wide_enough(seconds: float, low: float, high: float) -> None:
+def test_a_band_of_a_millisecond_is_wide_enough_and_dust_under_it_does_not_count(
+    seconds: float, low: float, high: float
+) -> None:
     check_spreadable(seconds, low, high, "base")
 
 
 @pytest.mark.parametrize(
     ("seconds", "low", "high"),
-    [(0.002, 0.9, 1.1), (0.004, 0.9, 1.1), (0.009, 0.9, 1.0), (1.0, 0.5, 0.5)],
+    [
+        *[(0.002, 0.9, 1.1), (0.004, 0.9, 1.1), (0.009, 0.9, 1.0), (1.0, 0.5, 0.5)],
+        *[(0.001, 0.9, 1.1), (0.001, 0.0, 1.0 - 2e-9)],
+    ],
 )
 def test_a_band_that_rounding_would_close_is_refused(
     seconds: float, low: float, high: float
@@ -157,8 +178,15 @@ def test_a_key_is_its_bytes_however_it_is_written() -> None:
 
 @pytest.mark.parametrize("key", [None, True, 1.0, bytearray(b"1"), ("a",)])
 def test_a_key_of_another_type_is_refused(key: Any) -> None:
-    with pytest.raises(TypeError, match=r"^key \(.*\) needs to be text, bytes or an int, not "):
+    message = f"{refusal('key', key, 'text, bytes or an int')}, not {type(key).__name__}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         key_bytes(key)
+
+
+def test_the_first_keyed_draw_loads_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitter, "_blake2b", None)
+    digest = hashlib.blake2b(b"dlv_1\x003", digest_size=8).digest()
+    assert keyed_draw(b"dlv_1", 3) == (int.from_bytes(digest, "big") >> 11) / 2**53
 
 
 @given(st.binary(), st.integers(1, 10**30))

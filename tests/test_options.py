@@ -3,6 +3,7 @@ from __future__ import annotations
 import enum
 import math
 import random
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from backoff_schedule import SeededRandom, create_backoff
 from backoff_schedule.options import checked_attempt, checked_source
+from backoff_schedule.refusals import refusal
 
 # `create_backoff(**options)` raises `error` with `message`, word for word.
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -211,8 +213,12 @@ def test_options_are_refused_at_construction_with_argument_value_and_rule(
 
 
 def test_a_number_beyond_every_float_is_refused_like_an_infinite_one() -> None:
-    for name in ("base", "max", "factor"):
-        with pytest.raises(ValueError, match=f"^{name} "):
+    for name, rule in {
+        "base": "0 or more and finite",
+        "max": "0 or more and finite",
+        "factor": "a finite number, 1 or more",
+    }.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(refusal(name, 10**400, rule))}$"):
             create_backoff(**{"base": 1, name: 10**400})  # type: ignore[call-overload]
 
 
@@ -234,15 +240,19 @@ def test_an_unknown_option_is_a_type_error_of_python_itself() -> None:
         {"base": timedelta(minutes=1), "max": "1h", "free": 10**400},
         {"base": 0.0005, "jitter": 0.0},
         {"base": 0.0005, "jitter": (1, 1)},
-        {"steps": (step for step in ("1s", 2, timedelta(seconds=3)))},
         {"steps": [0, "1s", 0], "jitter": 0.5},
-        {"compute": lambda n: n / 3, "jitter": 0.5},
+        {"compute": math.sqrt, "jitter": 0.5},
     ],
     ids=repr,
 )
 def test_the_edges_of_the_ranges_are_allowed(options: dict[str, Any]) -> None:
     schedule = create_backoff(**options)
     assert schedule.delay(1) >= 0.0
+
+
+def test_steps_that_can_be_read_only_once_are_read_once() -> None:
+    steps = (step for step in ("1s", 2, timedelta(seconds=3)))
+    assert create_backoff(steps=steps) == create_backoff(steps=[1, 2, 3])
 
 
 def test_only_what_draws_is_a_source() -> None:
@@ -280,5 +290,6 @@ def test_an_int_of_a_subclass_is_an_attempt_and_a_bool_is_none() -> None:
     assert checked_attempt(Count(3)) == 3
     assert type(checked_attempt(Count(3))) is int
     for attempt in (True, 1.0, 1.5, "1", None):
-        with pytest.raises(TypeError, match=r"^attempt \(.*\) needs to be an int, not "):
+        message = f"{refusal('attempt', attempt, 'an int')}, not {type(attempt).__name__}"
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             checked_attempt(attempt)
