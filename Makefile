@@ -13,7 +13,7 @@ empty :=
 space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
-.PHONY: demo test check docs bench claims mutants format lint types layers coverage wheel clean
+.PHONY: demo test check pictures docs bench claims mutants format lint types layers coverage wheel clean
 
 demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
@@ -21,7 +21,25 @@ demo: $(VENV)/.package ## run the main job on this machine
 test: $(VENV)/.test ## run the tests, every code block of the docs among them
 	$(BIN)/python -m pytest
 
-docs: $(VENV)/.docs ## build the site into build/site; a dead link or an unknown name fails
+# Each picture in light and dark; the page shows the one that fits.
+PICTURES = docs/pictures
+
+pictures: $(VENV)/.test ## draw the pictures of the site
+	@mkdir -p $(PICTURES)
+	@for theme in "" --dark; do \
+	    draw() { \
+	        name=$$1; shift; \
+	        $(BIN)/backoff-schedule show $$theme --plot "$(PICTURES)/$$name$$theme.svg" "$$@" >/dev/null; \
+	    }; \
+	    draw grow-a-delay --base 1m --max 6h --jitter 0.2 --attempts 12 && \
+	    draw jitters --attempts 10 --schedule "base=1s,max=1m,jitter=0.2,label=0.2" \
+	        --schedule "base=1s,max=1m,jitter=full,label=full" \
+	        --schedule "base=1s,max=1m,jitter=0.5/1.0,label=0.5 to 1.0" && \
+	    draw presets --attempts 12 --schedule preset=svix --schedule preset=standard-webhooks \
+	        --schedule preset=postel --schedule preset=feed-poll || exit 1; \
+	done
+
+docs: pictures $(VENV)/.docs ## build the site into build/site; a dead link or an unknown name fails
 	$(BIN)/zensical build --clean --strict
 
 check: lint types layers coverage docs wheel ## all that a change has to pass

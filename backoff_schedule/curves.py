@@ -86,7 +86,16 @@ class Steps:
 class Growth:
     """A base above 0 that grows until it meets the ceiling."""
 
-    __slots__ = ("_base", "_base_ms", "_ceiling_ms", "_grown", "longest", "settles", "tabulated")
+    __slots__ = (
+        "_base",
+        "_base_ms",
+        "_ceiling_ms",
+        "_grown",
+        "_known",
+        "longest",
+        "settles",
+        "tabulated",
+    )
 
     def __init__(
         self, grown: Callable[[float, int], float], base: float, ceiling: float | None
@@ -96,16 +105,20 @@ class Growth:
         self._base_ms = to_milliseconds(base)
         self.longest = _INFINITE if ceiling is None else ceiling
         self._ceiling_ms = to_milliseconds(self.longest)
-        settled_at = None if ceiling is None else self._first_at_ceiling()
-        self.settles = settled_at is not None
-        self.tabulated = settled_at or _SHORT_TABLE
+        # In milliseconds, up to the ceiling where that is near.
+        self._known = [self._base_ms]
+        self.settles = False
+        for n in range(2, (_SHORT_TABLE if ceiling is None else _LONGEST_TABLE) + 1):
+            self._known.append(self._computed(n))
+            if self._known[-1] == self._ceiling_ms:
+                self.settles = True
+                break
+        if not self.settles:
+            del self._known[_SHORT_TABLE:]
+        self.tabulated = len(self._known)
 
     def milliseconds(self, n: int) -> float:
-        try:
-            grown = self._grown(self._base_ms, n)
-        except OverflowError:
-            return self._ceiling_ms
-        return min(grown, self._ceiling_ms)
+        return self._known[n - 1] if n <= self.tabulated else self._computed(n)
 
     def seconds(self, n: int) -> float:
         if n == 1:
@@ -116,11 +129,12 @@ class Growth:
         # Converting back may cost the last bit; it must not undercut the base as written.
         return min(max(milliseconds / 1000.0, self._base), self.longest)
 
-    def _first_at_ceiling(self) -> int | None:
-        for n in range(1, _LONGEST_TABLE + 1):
-            if self.milliseconds(n) == self._ceiling_ms:
-                return n
-        return None
+    def _computed(self, n: int) -> float:
+        try:
+            grown = self._grown(self._base_ms, n)
+        except OverflowError:
+            return self._ceiling_ms
+        return min(grown, self._ceiling_ms)
 
 
 class Computed:

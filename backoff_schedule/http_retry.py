@@ -71,11 +71,13 @@ def parse_retry_after(value: str | None, now: float | datetime | None = None) ->
         >>> parse_retry_after("soon") is None
         True
     """
-    reference = time.time() if now is None else epoch_seconds(now)
+    reference = None if now is None else epoch_seconds(now)
     text = _field_text(value)
     seconds = _number(text)
     if seconds is not None:
         return seconds
+    if reference is None:
+        reference = time.time()
     date = _http_date(text, reference)
     return None if date is None else max(0.0, date - reference)
 

@@ -146,6 +146,7 @@ class Backoff:
         "_free",
         "_jittered",
         "_key",
+        "_last",
         "_longest",
         "_low",
         "_options",
@@ -175,6 +176,7 @@ class Backoff:
     _settled: float | None
     _reach: int
     _plateau: float | None
+    _last: float | None
 
     def __init__(self, options: Options, source: RandomSource | None, key: bytes | None) -> None:
         curve = curve_of(options)
@@ -192,26 +194,35 @@ class Backoff:
             table = [0.0] * (free + 1)
             table += [value_at(n) for n in range(1, curve.tabulated + 1)]
         plateau = table[-1] if table and curve.settles else None
-        for name, value in {
-            "_options": options,
-            "_source": source,
-            "_key": key,
-            "_free": free,
-            "_jittered": jittered,
-            "_low": low,
-            "_width": width,
-            "_longest": longest,
-            "_value_at": value_at,
-            "_random": SYSTEM.random if source is None else source.random,
-            "_table": table,
+        self._set(
+            _options=options,
+            _free=free,
+            _jittered=jittered,
+            _low=low,
+            _width=width,
+            _longest=longest,
+            _value_at=value_at,
+            _table=table,
             # Attempts below this one draw nothing, and are free or in the table.
-            "_undrawn": free + 1 if jittered or not table else len(table),
+            _undrawn=free + 1 if jittered or not table else len(table),
             # What every attempt from there on answers, if nothing has to be drawn.
-            "_settled": None if jittered else plateau,
+            _settled=None if jittered else plateau,
+            _last=plateau,
+        )
+        self._draw_from(source, key)
+
+    def _draw_from(self, source: RandomSource | None, key: bytes | None) -> None:
+        self._set(
+            _source=source,
+            _key=key,
+            _random=SYSTEM.random if source is None else source.random,
             # Attempts below this one, then the plateau, are spread by a draw from the source.
-            "_reach": len(table) if key is None else 0,
-            "_plateau": plateau if key is None else None,
-        }.items():
+            _reach=len(self._table) if key is None else 0,
+            _plateau=self._last if key is None else None,
+        )
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
             super().__setattr__(name, value)
 
     def delay(self, attempt: int) -> float:
@@ -376,7 +387,11 @@ class Backoff:
             >>> create_backoff(base="1m", max="6h", jitter=0.2).keyed("dlv_1").delay(3)
             251.212
         """
-        return Backoff(self._options, None, key_bytes(key))
+        # The curve stays, so only what draws is set anew.
+        schedule = object.__new__(Backoff)
+        schedule._set(**{name: getattr(self, name) for name in self.__slots__})
+        schedule._draw_from(None, key_bytes(key))
+        return schedule
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Backoff):

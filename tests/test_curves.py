@@ -145,6 +145,19 @@ def test_without_a_ceiling_a_growing_curve_ends_in_inf(kind: str) -> None:
     assert curve.longest == math.inf
 
 
+@pytest.mark.parametrize(
+    ("base", "ceiling"), [(1e306, 1e307), (1.9360510410800154, 1.9360510410800156)]
+)
+@pytest.mark.parametrize("free", [0, 65])
+def test_a_base_that_has_the_milliseconds_of_the_ceiling_still_grows_to_it(
+    base: float, ceiling: float, free: int
+) -> None:
+    schedule = create_backoff(base=base, max=ceiling, free=free)
+    assert [schedule.delay(free + n) for n in (1, 2, 3)] == [base, ceiling, ceiling]
+    assert schedule.bounds(free + 3) == (ceiling, ceiling)
+    assert schedule.longest == ceiling
+
+
 def test_a_base_beyond_the_range_of_milliseconds_comes_back_as_written() -> None:
     curve = growth(base=1e306, max=2e306)
     assert [curve.seconds(n) for n in (1, 2, 3)] == [1e306, 2e306, 2e306]

@@ -40,4 +40,6 @@ def test_every_page_that_has_install_lines_is_there() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     for target, _ in LINK.findall(page.read_text()):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+        # The pictures are drawn when the site is built; test_site.py finds them there.
+        elsewhere = target.startswith("https://") or "pictures/" in target
+        assert elsewhere or (page.parent / target).exists(), target

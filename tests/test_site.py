@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import backoff_schedule
-from backoff_schedule import Backoff, presets
+from backoff_schedule import Backoff, plotting, presets
 
 ROOT = Path(__file__).parent.parent
 # What makes a browser fetch something, by tag.
@@ -33,16 +34,26 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def copy_of_the_source(folder: Path) -> Path:
-    shutil.copytree(ROOT / "docs", folder / "docs")
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pictures")
+    make = ["make", "-s", "pictures", f"PICTURES={folder}", f"VENV={sys.prefix}"]
+    subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
+    return folder
+
+
+def copy_of_the_source(folder: Path, pictures: Path) -> Path:
+    without_pictures = shutil.ignore_patterns("pictures")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=without_pictures)
+    shutil.copytree(pictures, folder / "docs/pictures")
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "backoff_schedule", folder / "backoff_schedule")
     return folder
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = copy_of_the_source(tmp_path_factory.mktemp("site"))
+def site(tmp_path_factory: pytest.TempPathFactory, pictures: Path) -> Path:
+    folder = copy_of_the_source(tmp_path_factory.mktemp("site"), pictures)
     built = build(folder)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder / "build" / "site"
@@ -92,12 +103,23 @@ def test_no_page_loads_anything_from_another_host(pages: dict[str, Page]) -> Non
         assert not page.classes & ON_DEMAND, name
 
 
+def test_every_file_that_a_page_loads_is_there(site: Path, pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        if name != "404.html":
+            for url in page.fetched:
+                assert ((site / name).parent / url.partition("#")[0]).is_file(), (name, url)
+
+
 def test_no_style_sheet_loads_anything_from_another_host(site: Path) -> None:
     for path in site.rglob("*.css"):
         assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", path.read_text()), path
 
 
-def test_every_picture_has_a_text_alternative(pages: dict[str, Page]) -> None:
+def test_every_picture_is_shown_and_has_a_text_alternative(
+    pages: dict[str, Page], pictures: Path
+) -> None:
+    shown = {Path(url).name.partition("#")[0] for page in pages.values() for url in page.fetched}
+    assert {path.name for path in pictures.iterdir()} <= shown
     for name, page in pages.items():
         assert page.pictures_without_alternative == [], name
 
@@ -112,6 +134,7 @@ def test_every_public_name_stands_in_the_reference(pages: dict[str, Page]) -> No
         public |= {f"backoff_schedule.{owner.__name__}.{name}" for name in members}
     named = [name for name, value in vars(presets).items() if isinstance(value, Backoff)]
     public |= {f"backoff_schedule.presets.{name}" for name in [*named, "PRESETS"]}
+    public |= {f"backoff_schedule.plotting.{name}" for name in plotting.__all__}
     assert sorted(public - shown) == []
 
 
@@ -125,9 +148,9 @@ def test_every_public_name_stands_in_the_reference(pages: dict[str, Page]) -> No
     ],
 )
 def test_a_dead_link_or_an_unknown_name_fails_the_build(
-    page: str, text: str, complaint: str, tmp_path: Path
+    page: str, text: str, complaint: str, tmp_path: Path, pictures: Path
 ) -> None:
-    source = copy_of_the_source(tmp_path) / "docs" / page
+    source = copy_of_the_source(tmp_path, pictures) / "docs" / page
     source.write_text(f"{source.read_text()}\n\n{text}\n")
     built = build(tmp_path)
     assert built.returncode != 0
