@@ -67,8 +67,9 @@ def add_end_labels(
 def apart(places: Sequence[float], distance: float, highest: float) -> list[float]:
     """The places moved so that neighbours are at least `distance` apart, none above `highest`.
 
-    >>> apart([50.0, 49.0, 10.0], distance=14.0, highest=55.0)
-    [55.0, 41.0, 10.0]
+    Examples:
+        >>> apart([50.0, 49.0, 10.0], distance=14.0, highest=55.0)
+        [55.0, 41.0, 10.0]
     """
     order = sorted(range(len(places)), key=places.__getitem__)
     moved = list(places)

@@ -63,10 +63,11 @@ def plot(schedules: Schedules, *, attempts: int = 12, dark: bool = False) -> Fig
 
     Raises `TypeError` and `ValueError` for arguments of another type or outside their range.
 
-    >>> from backoff_schedule import create_backoff
-    >>> figure = plot(create_backoff(base="1m", max="6h", jitter=0.2))
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Delay after each failure', 'All waits so far']
+    Examples:
+        >>> from backoff_schedule import create_backoff
+        >>> figure = plot(create_backoff(base="1m", max="6h", jitter=0.2))
+        >>> [axes.get_title(loc="left") for axes in figure.axes]
+        ['Delay after each failure', 'All waits so far']
     """
     named = checked_schedules(schedules)
     attempts = checked_attempts(attempts)
