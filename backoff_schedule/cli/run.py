@@ -101,7 +101,8 @@ class _Request(NamedTuple):
 def run(arguments: list[str]) -> int:
     parser = _parser()
     options, words = parser.read_before_command(arguments)
-    if not words:
+    # An empty word is what a shell makes of a variable that is not set.
+    if not words or not words[0]:
         parser.error("it needs a command: backoff-schedule run [options] -- COMMAND; see --help")
     try:
         request = _request(options)
