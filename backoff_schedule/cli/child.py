@@ -9,8 +9,8 @@ ended as a whole; it is then in the background of a terminal.
 | SIGINT, SIGQUIT | passed on, unless a terminal sent it to both | ends us |
 | SIGTERM, SIGHUP | passed on | ends us |
 
-Passed on is what came while the command was being started, too. When the command has ended, so do
-we. What was ignored when we were started stays ignored, here and in the command.
+What comes while the command is being started is passed on once it runs. When the command has
+ended, so do we. What was ignored when we were started stays ignored, here and in the command.
 """
 
 from __future__ import annotations

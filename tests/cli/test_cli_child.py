@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from backoff_schedule.cli import child, main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import IO
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and terminals are those of Unix")
 
@@ -55,17 +56,21 @@ def started(*arguments: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,
         # Away from the terminal that the tests may run in.
         start_new_session=True,
     )
 
 
-def read_until(process: subprocess.Popen[bytes], word: bytes) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if word in line:
-            return
-    raise AssertionError(f"it ended before it said {word!r}")
+def line_of(stream: IO[bytes] | None) -> bytes:
+    assert stream is not None
+    assert select.select([stream], [], [], 60)[0], "it says nothing"
+    return stream.readline()
+
+
+def read_until(stream: IO[bytes] | None, word: bytes) -> None:
+    while word not in (line := line_of(stream)):
+        assert line, f"it ended before it said {word!r}"
 
 
 @GROUPED
@@ -76,7 +81,7 @@ def test_a_signal_reaches_the_command_once_and_no_run_follows(
 ) -> None:
     number = getattr(signal, name)
     with started(*limit, "--", sys.executable, "-c", COUNTING, status) as process:
-        read_until(process, b"ready")
+        read_until(process.stdout, b"ready")
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert (out, err) == (b"got %d\n" % number, b"")
@@ -88,8 +93,7 @@ def test_a_signal_reaches_the_command_once_and_no_run_follows(
 def test_a_signal_ends_a_wait_at_once(name: str, limit: list[str]) -> None:
     number = getattr(signal, name)
     with started("--base", "1h", *limit, "--", "false") as process:
-        assert process.stderr is not None
-        assert b"next in 1h" in process.stderr.readline()
+        assert b"next in 1h" in line_of(process.stderr)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (128 + number, b"", b"")
@@ -204,6 +208,7 @@ class Terminal:
         return self.process.wait(timeout=60)
 
     def _read(self) -> bool:
+        assert select.select([self._ours], [], [], 60)[0], self.shown
         try:
             chunk = os.read(self._ours, 4096)
         except OSError:
@@ -283,7 +288,7 @@ def test_a_run_that_takes_too_long_may_end_in_its_own_way(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     script = "trap 'echo cleaning; exit 0' TERM; echo begun; sleep 600 & wait"
-    limits = ["--attempts=2", "--base=1ms", "--timeout=300ms", "--kill-after=1m"]
+    limits = ["--attempts=2", "--base=1ms", "--timeout=1s", "--kill-after=1m"]
     assert main(["run", *limits, "--", "sh", "-c", script]) == 124
     assert capfd.readouterr().out == "begun\ncleaning\n" * 2
 
@@ -323,7 +328,7 @@ def test_a_signal_while_a_run_is_being_ended_stops_the_retries() -> None:
     script = "trap 'echo asked; sleep 0.5; exit 1' TERM; echo ready; while :; do sleep 0.05; done"
     limits = ["--timeout=300ms", "--kill-after=1m"]
     with started(*limits, "--", "sh", "-c", script) as process:
-        read_until(process, b"asked")
+        read_until(process.stdout, b"asked")
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=60)
     assert process.returncode == 129
@@ -331,8 +336,7 @@ def test_a_signal_while_a_run_is_being_ended_stops_the_retries() -> None:
 
 def test_what_a_command_leaves_in_the_background_holds_nothing_up() -> None:
     with started("--", "sh", "-c", "sleep 600 & echo $!") as process:
-        assert process.stdout is not None
-        left = int(process.stdout.readline())
+        left = int(line_of(process.stdout))
         try:
             # The pipe is still open, so this waits for the process alone.
             assert process.wait(timeout=60) == 0
@@ -352,7 +356,7 @@ def test_a_command_that_we_may_not_signal_is_waited_for(
     assert capfd.readouterr().out == "ended\n"
 
 
-def test_a_module_without_hangups_and_groups_can_be_loaded(tmp_path: Path) -> None:
+def test_a_module_without_hangups_and_groups_can_be_loaded() -> None:
     program = (
         "import os, signal\n"
         "for name in ('SIGHUP', 'SIGQUIT', 'SIGCHLD', 'SIGCONT', 'SIGKILL'):\n"
