@@ -7,6 +7,8 @@
 | 2 | the options are wrong: one line on stderr says what would be right |
 | 130 | Ctrl-C |
 | 141 | the reader of the output went away, as for any Unix tool |
+
+`run` ends with the status of its command instead.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each in a module that is loaded only when its verb runs.
-VERBS = {"show": "show", "retry-after": "retry_after", "demo": "demo"}
+VERBS = {"show": "show", "retry-after": "retry_after", "run": "run", "demo": "demo"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

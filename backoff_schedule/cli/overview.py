@@ -18,6 +18,7 @@ One schedule answers one question: how long after the Nth failure?
 verbs:
   show         the timetable of a schedule: each wait, its band, and the time in all
   retry-after  what the Retry-After field of an HTTP answer means
+  run          a command, run until it succeeds
   demo         watch a schedule call a server that fails, in a few seconds
 """
 
@@ -26,6 +27,7 @@ examples:
   backoff-schedule show --base 1m --max 6h --jitter 0.2
   backoff-schedule show --preset svix --fits 24h
   backoff-schedule retry-after 'Sun, 06 Nov 1994 08:49:37 GMT'
+  backoff-schedule run --attempts 5 -- curl --fail https://example.com/health
   backoff-schedule demo
 
 Each verb has a --help of its own: backoff-schedule show --help

@@ -35,7 +35,19 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
         """The options that the arguments hold. Exits with 2 and one line if they are wrong."""
-        options, unknown = self.parse_known_args(self._with_values_attached(arguments))
+        return self._read(self._with_values_attached(arguments))
+
+    def read_before_command(self, arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+        """The options, and the command that follows them: its words, untouched.
+
+        It starts after `--`, or with the first word that is neither an option nor a value.
+        """
+        words = self._with_values_attached(arguments, until_word=True)
+        start = words.index("--") if "--" in words else len(words)
+        return self._read(words[:start]), words[start + 1 :]
+
+    def _read(self, words: list[str]) -> argparse.Namespace:
+        options, unknown = self.parse_known_args(words)
         if unknown:
             flags = [word for word in unknown if word.startswith("-")]
             self._refuse_unknown((flags or unknown)[0])
@@ -44,14 +56,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
 
-    def _with_values_attached(self, arguments: list[str]) -> list[str]:
-        """`--seed -x` as `--seed=-x`: argparse takes a value with a dash for an option."""
+    def _with_values_attached(self, arguments: list[str], *, until_word: bool = False) -> list[str]:
+        """`--seed -x` as `--seed=-x`: argparse takes a value with a dash for an option.
+
+        With `until_word` the first word without a dash gets a `--` before it.
+        """
         known = self._option_string_actions
         attached: list[str] = []
         words = iter(arguments)
         for word in words:
             if word == "--":
                 return [*attached, word, *words]
+            if until_word and not word.startswith("-"):
+                return [*attached, "--", word, *words]
             name, separator, value = word.partition("=")
             if name in known and known[name].nargs is None:
                 if not separator:

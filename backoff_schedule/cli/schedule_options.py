@@ -52,8 +52,10 @@ def add_schedule_options(parser: Parser) -> None:
     group.add_argument("--key", metavar="TEXT", help="draw the delays that belong to this key")
 
 
-def schedule_from(options: Namespace) -> Backoff:
+def schedule_from(options: Namespace, default: Backoff | None = None) -> Backoff:
     """The schedule that the options describe.
+
+    `default` is what they change where none of them makes one.
 
     Raises `ValueError` or `TypeError` with a sentence that says what would be right.
     """
@@ -68,6 +70,8 @@ def schedule_from(options: Namespace) -> Backoff:
         schedule = _preset(options.preset).replace(**given)
     elif "base" in given or "steps" in given:
         schedule = create_backoff(**given)
+    elif default is not None:
+        schedule = default.replace(**given)
     else:
         raise ValueError("a schedule needs --base, --steps or --preset, such as --base 1m")
     if options.seed is not None:

@@ -60,6 +60,25 @@ def test_a_bad_option_exits_2_with_one_line(
     assert (written.out, written.err) == ("", f"backoff-schedule try: {line}\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name", "command"),
+    [
+        (["--name", "a", "--", "ls", "--loud"], "a", ["ls", "--loud"]),
+        (["--name", "a", "ls", "--name", "b"], "a", ["ls", "--name", "b"]),
+        (["--name=a", "ls", "--", "-x"], "a", ["ls", "--", "-x"]),
+        (["--name", "a", "--", "--", "ls"], "a", ["--", "ls"]),
+        (["--name", "a", ""], "a", [""]),
+        (["--name", "a", "--"], "a", []),
+        (["--name", "a"], "a", []),
+    ],
+)
+def test_a_command_follows_the_options_untouched(
+    arguments: list[str], name: str, command: list[str]
+) -> None:
+    options, words = parser().read_before_command(arguments)
+    assert (options.name, options.loud, words) == (name, False, command)
+
+
 def test_a_very_long_option_is_refused_as_shortly(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().read(["--" + "x" * 1_000_000])

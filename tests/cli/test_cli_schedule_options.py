@@ -35,6 +35,24 @@ def test_options_make_the_schedule_of_the_same_arguments(line: str, schedule: Ba
     assert schedule_of(*line.split()) == schedule
 
 
+@pytest.mark.parametrize(
+    ("line", "schedule"),
+    [
+        ("", create_backoff(base=1, max=60)),
+        ("--max 10s", create_backoff(base=1, max=10)),
+        ("--base 2m", create_backoff(base=120)),
+        ("--preset svix", PRESETS["svix"]),
+    ],
+)
+def test_a_default_stands_in_where_the_options_make_no_schedule(
+    line: str, schedule: Backoff
+) -> None:
+    parser = Parser("run", "[options]", "", "")
+    add_schedule_options(parser)
+    default = create_backoff(base=1, max=60)
+    assert schedule_from(parser.read(line.split()), default) == schedule
+
+
 def test_a_seed_pins_the_delays() -> None:
     seeded = schedule_of("--preset", "feed-poll", "--seed", "feeds")
     stream = PRESETS["feed-poll"].replace(random=SeededRandom("feeds"))
