@@ -11,7 +11,9 @@ from email.utils import formatdate
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
+from ..http_errors import http_retry_after, transient_http
 from ..http_retry import classify_status, retry_after_from, wait_after
+from ..retrying import retry
 from ..schedule import create_backoff
 from ..seeded import SeededRandom
 from ..timetable import rows_of
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from typing import TypeAlias
 
+    from ..retry_run import RetryEvent
+
     Sleep: TypeAlias = Callable[[float], object]
     Scene: TypeAlias = Callable[[Sleep], Generator[str, None, None]]
 
 _DESCRIPTION = """\
 Watch the package do its job: a timetable, a real HTTP server on this machine that fails and
-is called again until it works, and delays that a seed or a key pins. Takes a few seconds and
-nothing from the network.
+is called again until it works, by hand and by a policy, and delays that a seed or a key pins.
+Takes a few seconds and nothing from the network.
 """
 
 
@@ -62,6 +66,29 @@ def failing_server(sleep: Sleep) -> Generator[str, None, None]:
         yield f"call {attempt}: {status}, {classify_status(status)}"
 
 
+def retry_policy(sleep: Sleep) -> Generator[str, None, None]:
+    told: list[str] = []
+
+    def tell(event: RetryEvent) -> None:
+        wait = readable_duration(event.wait or 0.0)
+        told.append(f"attempt {event.attempt}: {event.exception}; wait {wait}")
+
+    policy = retry(
+        create_backoff(base="200ms", max="2s"),
+        attempts=5,
+        on=transient_http,
+        retry_after=http_retry_after,
+        on_retry=tell,
+        sleep=sleep,
+    )
+    with flaky_server(iter([(503, "1"), (429, None), (200, None)])) as url:
+        fetch = policy(_get_or_raise)
+        status = fetch(url)
+    yield "policy = retry(schedule, attempts=5, on=transient_http, retry_after=http_retry_after)"
+    yield from told
+    yield f"returned {status}"
+
+
 def pinned_delays(_sleep: Sleep) -> Generator[str, None, None]:
     polling = create_backoff(base="15 minutes", max="1 day", jitter=0.1)
     seeded = polling.replace(random=SeededRandom("feeds"))
@@ -77,6 +104,7 @@ def pinned_delays(_sleep: Sleep) -> Generator[str, None, None]:
 SCENES: tuple[tuple[str, Scene], ...] = (
     ("A schedule: how long after the Nth failure?", timetable),
     ("A server that fails, called until it works", failing_server),
+    ("A policy that does the calling again", retry_policy),
     ("The same delays on every machine", pinned_delays),
 )
 
@@ -99,6 +127,11 @@ def _failing_answers() -> Iterator[tuple[int, str | None]]:
     yield 503, formatdate(time.time() + 3, usegmt=True)
     yield 503, None
     yield 200, None
+
+
+def _get_or_raise(url: str) -> int:
+    with build_opener(ProxyHandler({})).open(url, timeout=10) as answer:
+        return int(answer.status)
 
 
 def _get(url: str) -> tuple[int, dict[str, str]]:

@@ -26,6 +26,19 @@ def test_the_demo_waits_as_the_server_and_the_schedule_ask(
     assert 1.0 <= waits[1] <= 3.0
 
 
+def test_the_policy_of_the_demo_waits_as_the_server_and_the_schedule_ask(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines, waits = told(capsys)
+    attempts = [line.strip() for line in lines if line.strip().startswith("attempt ")][-2:]
+    assert attempts == [
+        "attempt 1: HTTP Error 503: Service Unavailable; wait 1s",
+        "attempt 2: HTTP Error 429: Too Many Requests; wait 400ms",
+    ]
+    assert waits[3:] == [1.0, 0.4]
+    assert "   returned 200" in lines
+
+
 def test_the_demo_shows_the_delays_that_a_seed_and_a_key_pin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
