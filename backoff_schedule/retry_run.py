@@ -118,19 +118,20 @@ class Run:
         """The wait before the next attempt; None if there is none.
 
         There is none after an exception that is not eligible, and after giving up, which is
-        reported as every retry is. The exception is one that `policy.caught` catches.
+        reported as every retry is. The exception is one that the policy catches.
         """
+        policy = self._policy
+        if policy._asks and exception is not None and not policy._eligible(exception):
+            return None
+        wait: float | None = None
         if self._plain:
             number = self.number
-            if number < self._policy._limit:
-                wait = self._policy.schedule.delay(number)
+            if number < policy._limit:
+                wait = policy.schedule.delay(number)
                 if 0.0 <= wait < _INFINITE:
                     self.number = number + 1
                     return wait
-                return self._decide(exception, result, wait)
-        elif exception is not None and not self._policy._eligible(exception):
-            return None
-        return self._decide(exception, result, None)
+        return self._decide(exception, result, wait)
 
     def _decide(
         self, exception: Exception | None, result: object, wait: float | None

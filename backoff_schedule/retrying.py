@@ -7,9 +7,9 @@ once and shared. What belongs to one call, its count and its clock, lives in a `
 
 from __future__ import annotations
 
-import sys
 import time
 from functools import update_wrapper
+from sys import modules as _modules
 
 from .budget import RetryBudget
 from .callables import (
@@ -132,7 +132,7 @@ class Retry:
     with a `budget` pickles as one with a fresh budget.
     """
 
-    __slots__ = (*_OPTIONS, "_broad", "_caught", "_judged", "_limit", "_plain", "_types")
+    __slots__ = (*_OPTIONS, "_asks", "_caught", "_judged", "_limit", "_plain", "_types")
 
     schedule: Schedule
     attempts: int | None
@@ -148,7 +148,7 @@ class Retry:
 
     _types: tuple[type[Exception], ...] | None
     _caught: type[Exception] | tuple[type[Exception], ...]
-    _broad: bool
+    _asks: bool
     _limit: float
     _judged: bool
     _plain: bool
@@ -162,15 +162,14 @@ class Retry:
             **options,
             # None for a predicate.
             "_types": types,
-            "_broad": broad,
+            # Whether an exception that is caught may still be none to retry.
+            "_asks": broad or types is None,
             # What an except clause catches: the types themselves, if they alone decide.
             "_caught": Exception if broad or types is None else types,
             "_limit": float("inf") if attempts is None else attempts,
             "_judged": options["on_result"] is not None or options["budget"] is not None,
             # Whether the number of attempts alone decides, and nobody is told.
-            "_plain": all(options[name] is None for name in watching)
-            and types is not None
-            and not broad,
+            "_plain": all(options[name] is None for name in watching),
         }.items():
             super().__setattr__(name, value)
 
@@ -230,12 +229,14 @@ class Retry:
     def _eligible(self, exception: Exception) -> bool:
         """Whether another call may follow this exception."""
         types = self._types
+        futures = _modules.get("concurrent.futures._base")
+        if futures is not None and isinstance(exception, futures.CancelledError):
+            # An Exception by its class, and a cancellation by what it means.
+            return types is not None and type(exception) in types
         if types is None:
             on: Any = self.on
-            return not _is_cancelled_future(exception) and bool(on(exception))
-        if not isinstance(exception, types):
-            return False
-        return not (self._broad and _is_cancelled_future(exception)) or type(exception) in types
+            return bool(on(exception))
+        return isinstance(exception, types)
 
     def _sync(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         timed, judged = self.max_elapsed is not None, self._judged
@@ -529,12 +530,6 @@ def _checked_function(function: Any, name: str, rule: str = "a function, or None
     if is_async(function):
         raise TypeError(refusal(name, function, f"{rule}, and not async: nothing awaits it"))
     return function
-
-
-def _is_cancelled_future(exception: Exception) -> bool:
-    """Whether this is `concurrent.futures.CancelledError`, an Exception that means a cancel."""
-    futures = sys.modules.get("concurrent.futures._base")
-    return futures is not None and isinstance(exception, futures.CancelledError)
 
 
 def _is_above_cancelled_future(kind: type[Exception]) -> bool:
