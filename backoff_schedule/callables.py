@@ -42,7 +42,7 @@ def is_async(function: object) -> bool:
     if _flags(function) & (_COROUTINE | _ITERABLE_COROUTINE):
         return True
     # What `inspect.markcoroutinefunction` and its forerunner in asyncio leave behind.
-    marks = ("_is_coroutine_mark", "_is_coroutine")
+    marks = ("_is_coroutine_marker", "_is_coroutine")
     return any(mark in getattr(function, "__dict__", ()) for mark in marks)
 
 

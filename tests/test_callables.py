@@ -45,7 +45,7 @@ class Marked:
     _is_coroutine = object()
 
     def __init__(self) -> None:
-        self._is_coroutine_mark = True
+        self._is_coroutine_marker = True
 
     def __call__(self) -> None:
         return
