@@ -9,14 +9,25 @@ from .seeded import SeededRandom
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import presets
+    from .breaker import CircuitBreaker, CircuitState
     from .budget import RetryBudget
+    from .circuit import Circuit, CircuitOpen
+    from .failure_window import FailureWindow
     from .http_errors import http_retry_after, transient_http
+    from .lockout import Lockout, LockoutState
     from .retry_run import RetryEvent
     from .retrying import Attempt, Retry, retry
 else:
     # Loaded on first use, so that who needs a schedule alone pays for nothing else.
     _LATER = {
         "Attempt": "retrying",
+        "Circuit": "circuit",
+        "CircuitBreaker": "breaker",
+        "CircuitOpen": "circuit",
+        "CircuitState": "breaker",
+        "FailureWindow": "failure_window",
+        "Lockout": "lockout",
+        "LockoutState": "lockout",
         "Retry": "retrying",
         "RetryBudget": "budget",
         "RetryEvent": "retry_run",
@@ -40,7 +51,14 @@ else:
 __all__ = [
     "Attempt",
     "Backoff",
+    "Circuit",
+    "CircuitBreaker",
+    "CircuitOpen",
+    "CircuitState",
     "DurationLike",
+    "FailureWindow",
+    "Lockout",
+    "LockoutState",
     "RandomSource",
     "Retry",
     "RetryBudget",
