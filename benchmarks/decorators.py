@@ -5,9 +5,10 @@ with a stub, so that what is measured is everything but the wait:
 
 | peer | how its wait is stubbed |
 |---|---|
-| ours, tenacity, backoffs | the argument `sleep` |
-| stamina, backoff, opnieuw, retrying | `time.sleep` is patched; stamina's test mode would skip work |
+| ours, tenacity, backoffs | an argument |
+| stamina, backoff, opnieuw, retrying | `time.sleep` is patched |
 
+stamina's test mode would leave out the computing of the wait too, so it is not used.
 `patch_sleep` changes the whole process, so only a process that does nothing else calls it.
 """
 
@@ -60,7 +61,7 @@ async def async_stub(_seconds: float) -> None:
 
 def patch_sleep() -> None:
     """Take the wait from the peers that look `time.sleep` up when they wait."""
-    time.sleep = stub
+    time.sleep = stub  # type: ignore[assignment]
     # Its hook is called and logs a warning, which nobody wants to read here.
     logging.getLogger("stamina").setLevel(logging.CRITICAL)
 
@@ -109,7 +110,7 @@ def _hand_async(function: Function) -> Function:
 
 def _ours() -> list[Decorator]:
     def way(name: str, **options: Any) -> Decorator:
-        chosen = {"attempts": ATTEMPTS, "on": OSError} | options
+        chosen: dict[str, Any] = {"attempts": ATTEMPTS, "on": OSError} | options
 
         # A policy for each function, as with the peers, is what most programs write.
         def plain(function: Function) -> Function:
@@ -131,23 +132,29 @@ def _ours() -> list[Decorator]:
 
 
 def _tenacity(tenacity: ModuleType) -> Decorator:
-    def decorate(sleep: Function) -> Decorate:
-        return lambda function: tenacity.retry(
-            stop=tenacity.stop_after_attempt(ATTEMPTS),
-            wait=tenacity.wait_exponential(multiplier=BASE, max=CAP),
-            retry=tenacity.retry_if_exception_type(OSError),
-            reraise=True,
-            sleep=sleep,
-        )(function)
+    def decorating(sleep: Function) -> Decorate:
+        def decorate(function: Function) -> Function:
+            decorated: Function = tenacity.retry(
+                stop=tenacity.stop_after_attempt(ATTEMPTS),
+                wait=tenacity.wait_exponential(multiplier=BASE, max=CAP),
+                retry=tenacity.retry_if_exception_type(OSError),
+                reraise=True,
+                sleep=sleep,
+            )(function)
+            return decorated
 
-    return Decorator("tenacity", decorate(stub), decorate(async_stub), "sleep=")
+        return decorate
+
+    return Decorator("tenacity", decorating(stub), decorating(async_stub), "sleep=")
 
 
 def _stamina(stamina: ModuleType) -> Decorator:
     def decorate(function: Function) -> Function:
         options = {"attempts": ATTEMPTS, "timeout": None, "wait_jitter": 0.0}
-        decorated = stamina.retry(on=OSError, wait_initial=BASE, wait_max=CAP, **options)(function)
-        return decorated  # type: ignore[no-any-return]
+        decorated: Function = stamina.retry(on=OSError, wait_initial=BASE, wait_max=CAP, **options)(
+            function
+        )
+        return decorated
 
     return Decorator("stamina", decorate, decorate, "time.sleep patched")
 
@@ -155,33 +162,33 @@ def _stamina(stamina: ModuleType) -> Decorator:
 def _backoff(backoff: ModuleType) -> Decorator:
     def decorate(function: Function) -> Function:
         options = {"max_tries": ATTEMPTS, "jitter": None, "factor": BASE, "max_value": CAP}
-        decorated = backoff.on_exception(backoff.expo, OSError, **options)(function)
-        return decorated  # type: ignore[no-any-return]
+        decorated: Function = backoff.on_exception(backoff.expo, OSError, **options)(function)
+        return decorated
 
     return Decorator("backoff", decorate, decorate, "time.sleep patched")
 
 
 def _opnieuw(opnieuw: ModuleType) -> Decorator:
     def decorate(function: Function) -> Function:
-        decorated = opnieuw.retry(
+        decorated: Function = opnieuw.retry(
             retry_on_exceptions=OSError,
             max_calls_total=ATTEMPTS,
             retry_window_after_first_call_in_seconds=_WINDOW,
         )(function)
-        return decorated  # type: ignore[no-any-return]
+        return decorated
 
     return Decorator("opnieuw", decorate, decorate, "time.sleep patched; always full jitter")
 
 
 def _retrying(retrying: ModuleType) -> Decorator:
     def decorate(function: Function) -> Function:
-        decorated = retrying.retry(
+        decorated: Function = retrying.retry(
             stop_max_attempt_number=ATTEMPTS,
             wait_exponential_multiplier=BASE * 1000 / 2,
             wait_exponential_max=CAP * 1000,
             retry_on_exception=(OSError,),
         )(function)
-        return decorated  # type: ignore[no-any-return]
+        return decorated
 
     return Decorator("retrying", decorate, None, "time.sleep patched; logs each failure")
 

@@ -7,7 +7,6 @@ and the medians of their medians are what counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from statistics import median, quantiles
@@ -29,7 +28,7 @@ from .retry_jobs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .retry_jobs import Times
 
@@ -58,9 +57,7 @@ _NOTES = {
         f"ratio is the median over {PROCESSES} fresh processes of the median in each, and the",
         "quartiles are of those. The collector is off in a sample: a peer's garbage costs nothing.",
     ),
-    ASYNC: (
-        "a coroutine awaits the calls, and is driven by `send` alone: without an event loop.",
-    ),
+    ASYNC: ("a coroutine awaits the calls, and is driven by `send` alone: without an event loop.",),
     FAILURES: (
         "waits are stubbed: the hand-written loop, ours, tenacity and backoffs are given a sleep",
         "that does nothing; for stamina, backoff, opnieuw and retrying `time.sleep` is patched,",

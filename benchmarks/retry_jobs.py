@@ -7,6 +7,8 @@ process that asked.
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
+from functools import partial
 from itertools import cycle, repeat
 from typing import TYPE_CHECKING
 
@@ -43,7 +45,9 @@ def times(effort: Effort) -> Times:
     for job, make in _JOBS.items():
         samplers = {decorator.name: make(decorator, effort) for decorator in found}
         usable = {name: sampler for name, sampler in samplers.items() if sampler is not None}
-        usable["empty"] = _async(_idle, effort) if job == ASYNC else loop("pass", {}, GROWING, effort)
+        usable["empty"] = (
+            _async(_idle, effort) if job == ASYNC else loop("pass", {}, GROWING, effort)
+        )
         samples = interleaved(usable, effort.rounds)
         measured[job] = {
             name: (time_of(samples, name, "empty"), ratio(samples, name, HAND, "empty").median)
@@ -65,8 +69,7 @@ def garbage() -> dict[str, dict[str, int]]:
     found, _ = decorators()
     return {
         decorator.name: {
-            job: _uncollected(decorator.plain(function()))
-            for job, function in _OUTCOMES.items()
+            job: _uncollected(decorator.plain(function())) for job, function in _OUTCOMES.items()
         }
         for decorator in found
         if decorator.name != SHARED
@@ -76,10 +79,7 @@ def garbage() -> dict[str, dict[str, int]]:
 def sizes() -> dict[str, int]:
     """The bytes that one more decorated function takes, beyond the function itself."""
     found, _ = decorators()
-    return {
-        decorator.name: round(bytes_of(lambda made=decorator.plain: made(_echo)))
-        for decorator in found
-    }
+    return {decorator.name: round(bytes_of(partial(decorator.plain, _echo))) for decorator in found}
 
 
 def _echo(value: object) -> object:
@@ -172,7 +172,5 @@ def _uncollected(call: Function) -> int:
 
 def _called(call: Function, times: int) -> None:
     for _ in range(times):
-        try:
+        with suppress(Exception):
             call(None)
-        except Exception:  # noqa: BLE001, PERF203, S110  (whatever a peer gives up with)
-            pass
