@@ -15,6 +15,7 @@ from . import (
     memory,
     peers,
     questions,
+    retry,
     retry_after,
 )
 from .measure import FULL, QUICK, Effort
@@ -31,6 +32,7 @@ GROUPS: dict[str, Callable[[Effort], list[Section]]] = {
     "making": making.sections,
     "retry-after": retry_after.sections,
     "durations": durations.sections,
+    "retry": retry.sections,
     "memory": memory.sections,
     "import": importing.sections,
 }

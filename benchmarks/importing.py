@@ -1,4 +1,4 @@
-"""Import: a fresh process that imports a package and asks it for one delay.
+"""Import: a fresh process that imports a package and asks it for one delay, or for a retry.
 
 The processes run without site-packages and the environment (`-I -S`), so that what is timed is
 the interpreter's start and the import, and take turns like every other contender.
@@ -34,7 +34,8 @@ HEAVY = (
     "tempfile",
 )
 LIMIT = 0.5
-OURS, BASELINE, EMPTY = "ours", "dataclasses, random, functools, datetime", "an empty process"
+OURS, RETRY = "ours", "ours, with retry"
+BASELINE, EMPTY = "dataclasses, random, functools, datetime", "an empty process"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ PROGRAMS = (
         OURS,
         "import backoff_schedule\nbackoff_schedule.create_backoff(base=1.0, max=60.0).delay(3)",
     ),
+    Program(
+        RETRY,
+        "from backoff_schedule import create_backoff, retry\n"
+        "retry(create_backoff(base=1.0, max=60.0), attempts=3, on=OSError)(lambda: None)()",
+    ),
     Program("tenacity", f"import tenacity\ntenacity.wait_exponential(max=60.0)({_STATE})"),
     Program("stamina", "import stamina\nstamina._core._compute_backoff(3, 60, 1, 2, 0)"),
     Program(
@@ -67,10 +73,16 @@ PROGRAMS = (
         "redress",
         "import redress\nredress.equal_jitter(1.0, 60.0)(3, redress.ErrorClass.TRANSIENT, None)",
     ),
+    Program(
+        "opnieuw", "import opnieuw\nopnieuw.retry(retry_on_exceptions=OSError)(lambda: None)()"
+    ),
+    Program("retrying", "import retrying\nretrying.retry(wait_fixed=1)(lambda: None)()"),
 )
 _NOTES = (
     "`python -I -S -c ...`: the time of the whole process, from its start to its exit; nothing is",
     f"subtracted. Baseline: a process that imports {BASELINE}.",
+    "opnieuw and retrying answer no delay, and call a decorated function instead, as does ours",
+    "with retry: `from backoff_schedule import retry` loads what a schedule does without.",
     "Named are those loaded of: " + ", ".join(HEAVY) + ".",
 )
 
@@ -106,7 +118,7 @@ def sections(effort: Effort) -> list[Section]:
                 {"modules": len(names), "heavy": heavy},
             )
         )
-    return [Section("import", "import in a fresh process, and one delay", rows, _NOTES)]
+    return [Section("import", "import in a fresh process, and one delay or one call", rows, _NOTES)]
 
 
 def modules_loaded(code: str) -> list[str]:

@@ -24,6 +24,8 @@ PACKAGES = (
     "redress",
     "urllib3",
     "httpx-retries",
+    "opnieuw",
+    "retrying",
     "pytimeparse2",
 )
 _HEADINGS = ("what", "time", "baseline", "ratio", "quartiles", "limit", "remark")

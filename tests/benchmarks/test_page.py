@@ -83,6 +83,37 @@ def test_a_missed_limit_and_a_smaller_peer_are_named() -> None:
     ]
 
 
+def test_a_retry_of_ours_is_set_against_the_loop_and_a_peer_against_ours() -> None:
+    rows = [
+        Row("a hand-written loop", 1e-6, 1e-6),
+        times("ours", 1.5),
+        times("ours, on a tuple", 1.0),
+        times("quick", 1.2),
+        times("near", 1.48),
+        times("slow", 9.0),
+    ]
+    assert losses(Section("retry", "two failures", rows)) == [
+        "- Two failures; we lose: ours 1.50x; quick 1.20x.",
+        "- Two failures; a tie: ours, on a tuple 1.00x; near 1.48x.",
+    ]
+
+
+def test_ratios_to_ours_alone_are_no_loss_but_for_their_limits() -> None:
+    kinds = [times("ours, on a tuple, success", 1.1), times("ours, on a predicate", 1.3, limit=1.2)]
+    assert losses(Section("retry", "kinds", kinds)) == [
+        "- Kinds; a limit missed: ours, on a predicate 1.30x instead of 1.2x."
+    ]
+
+
+def test_garbage_of_ours_is_named_and_a_smaller_decorated_function() -> None:
+    littering = [Row("ours", facts={"garbage": 3}), Row("peer", facts={"garbage": 900})]
+    held = [Row("a loop", facts={"bytes": 8}), Row("ours", facts={"bytes": 9})]
+    assert losses(Section("retry", "garbage", littering), Section("retry", "bytes", held)) == [
+        "- Garbage; ours leaves garbage: ours 3.",
+        "- Bytes; smaller than ours: a loop 8 for our 9.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("effort", "groups"),
     [("quick", list(GROUPS)), ("full", ["delay"])],
