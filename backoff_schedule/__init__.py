@@ -1,10 +1,8 @@
 """One schedule answers one question: how long after the Nth failure?"""
 
 from .durations import DurationLike, format_duration, parse_duration, to_seconds
-from .http_retry import classify_status, parse_retry_after, retry_after_from, wait_after
 from .jitter import RandomSource
 from .schedule import Backoff, create_backoff
-from .seeded import SeededRandom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,9 +12,11 @@ if TYPE_CHECKING:
     from .circuit import Circuit, CircuitOpen
     from .failure_window import FailureWindow
     from .http_errors import http_retry_after, transient_http
+    from .http_retry import classify_status, parse_retry_after, retry_after_from, wait_after
     from .lockout import Lockout, LockoutState
     from .retry_run import RetryEvent
     from .retrying import Attempt, Retry, retry
+    from .seeded import SeededRandom
 else:
     # Loaded on first use, so that who needs a schedule alone pays for nothing else.
     _LATER = {
@@ -31,10 +31,15 @@ else:
         "Retry": "retrying",
         "RetryBudget": "budget",
         "RetryEvent": "retry_run",
+        "SeededRandom": "seeded",
+        "classify_status": "http_retry",
         "http_retry_after": "http_errors",
+        "parse_retry_after": "http_retry",
         "presets": "presets",
         "retry": "retrying",
+        "retry_after_from": "http_retry",
         "transient_http": "http_errors",
+        "wait_after": "http_retry",
     }
 
     def __getattr__(name):

@@ -6,9 +6,9 @@ time, and belongs to that call alone.
 
 from __future__ import annotations
 
-import sys
 import time
 from contextvars import ContextVar
+from sys import modules as _modules
 
 from .callables import discard, is_awaitable
 from .refusals import refusal
@@ -121,8 +121,18 @@ class Run:
         reported as every retry is. The exception is one that the policy catches.
         """
         policy = self._policy
-        if policy._asks and exception is not None and not policy._eligible(exception):
-            return None
+        if policy._asks and exception is not None:
+            futures = _modules.get("concurrent.futures._base")
+            if futures is not None and isinstance(exception, futures.CancelledError):
+                # An Exception by its class, and a cancellation by what it means.
+                if policy._types is None or type(exception) not in policy._types:
+                    return None
+            elif policy._types is None:
+                on: Any = policy.on
+                if not on(exception):
+                    return None
+            elif not isinstance(exception, policy._types):
+                return None
         wait: float | None = None
         if self._plain:
             number = self.number
@@ -214,7 +224,7 @@ class Run:
 
 def _library_sleep() -> Callable[[float], Awaitable[Any]]:
     """The sleep of the async library that runs this task."""
-    trio = sys.modules.get("trio")
+    trio = _modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_task():
         pause: Callable[[float], Awaitable[Any]] = trio.sleep
         return pause
@@ -250,7 +260,7 @@ def _found_logger() -> Logger | _Silence:
     """The `backoff_schedule` logger; looking it up at each failure would be slow."""
     global _logger  # noqa: PLW0603
     # Without the module nobody can have asked for the log.
-    logging = sys.modules.get("logging")
+    logging = _modules.get("logging")
     if logging is None:
         return _SILENCE
     logger: Logger = logging.getLogger("backoff_schedule")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from functools import update_wrapper
-from sys import modules as _modules
 
 from .budget import RetryBudget
 from .callables import (
@@ -225,18 +224,6 @@ class Retry:
     def __aiter__(self) -> AsyncIterator[Attempt]:
         """The same for async code: `async for attempt in policy: with attempt: ...`."""
         return _AsyncAttempts(self)
-
-    def _eligible(self, exception: Exception) -> bool:
-        """Whether another call may follow this exception."""
-        types = self._types
-        futures = _modules.get("concurrent.futures._base")
-        if futures is not None and isinstance(exception, futures.CancelledError):
-            # An Exception by its class, and a cancellation by what it means.
-            return types is not None and type(exception) in types
-        if types is None:
-            on: Any = self.on
-            return bool(on(exception))
-        return isinstance(exception, types)
 
     def _sync(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         timed, judged = self.max_elapsed is not None, self._judged
