@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from .http_errors import http_retry_after, transient_http
     from .http_retry import classify_status, parse_retry_after, retry_after_from, wait_after
     from .lockout import Lockout, LockoutState
+    from .retry_loop import Attempt
     from .retry_run import RetryEvent
-    from .retrying import Attempt, Retry, retry
+    from .retrying import Retry, retry
     from .seeded import SeededRandom
 else:
     # Loaded on first use, so that who needs a schedule alone pays for nothing else.
     _LATER = {
-        "Attempt": "retrying",
+        "Attempt": "retry_loop",
         "Circuit": "circuit",
         "CircuitBreaker": "breaker",
         "CircuitOpen": "circuit",

@@ -54,12 +54,15 @@ class FailureWindow:
     def add(self, state: WindowState, now: float | datetime, failed: bool) -> WindowState:
         """The state after one more result at `now`, without what has left the window."""
         current = self._current(state, now)
-        kept = [tuple(entry) for entry in state if entry[0] > current - self._buckets]
+        oldest = current - self._buckets
+        kept = [
+            (bucket, attempts, failures) for bucket, attempts, failures in state if bucket > oldest
+        ]
         if kept and kept[-1][0] == current:
             bucket, attempts, failures = kept.pop()
         else:
             bucket, attempts, failures = current, 0, 0
-        return (*kept, (bucket, attempts + 1, failures + failed))  # type: ignore[arg-type]
+        return (*kept, (bucket, attempts + 1, failures + failed))
 
     def totals(self, state: WindowState, now: float | datetime) -> tuple[int, int]:
         """How many attempts and how many failures count at `now`."""

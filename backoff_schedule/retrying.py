@@ -1,4 +1,4 @@
-"""Retry a call: the policy, its decorator and its loops.
+"""Retry a call: the policy, its decorator and its callers.
 
 A policy says when to call again; a schedule says how long to wait before. Both are values, made
 once and shared. What belongs to one call, its count and its clock, lives in a `Run`
@@ -10,26 +10,27 @@ from __future__ import annotations
 import time
 from functools import update_wrapper
 
-from .budget import RetryBudget
-from .callables import (
-    PLAIN,
-    check_retryable,
-    is_async,
-    is_awaitable,
-    name_of,
-    refuse_deferred,
-)
+from .callables import PLAIN, check_retryable, is_async, is_awaitable, name_of, refuse_deferred
 from .durations import to_seconds
-from .refusals import refusal
+from .retry_loop import AsyncAttempts, Attempts
+from .retry_options import (
+    checked_attempts,
+    checked_budget,
+    checked_function,
+    checked_on,
+    checked_schedule,
+    checked_sleep,
+)
 from .retry_run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from types import TracebackType
-    from typing import Any, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+    from typing import Any, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
 
+    from .budget import RetryBudget
     from .durations import DurationLike
+    from .retry_loop import Attempt
     from .retry_run import RetryEvent
 
     class Schedule(Protocol):
@@ -94,17 +95,17 @@ def retry(
         'hello'
     """
     return Retry(
-        schedule=_checked_schedule(schedule),
-        attempts=_checked_attempts(attempts),
-        on=_checked_on(on),
-        retry_after=_checked_function(retry_after, "retry_after"),
-        on_result=_checked_function(on_result, "on_result"),
+        schedule=checked_schedule(schedule),
+        attempts=checked_attempts(attempts),
+        on=checked_on(on),
+        retry_after=checked_function(retry_after, "retry_after"),
+        on_result=checked_function(on_result, "on_result"),
         max_elapsed=None if max_elapsed is None else to_seconds(max_elapsed, "max_elapsed"),
         max_wait=None if max_wait is None else to_seconds(max_wait, "max_wait"),
-        on_retry=_checked_function(on_retry, "on_retry"),
-        on_give_up=_checked_function(on_give_up, "on_give_up"),
-        budget=_checked_budget(budget),
-        sleep=_checked_sleep(sleep),
+        on_retry=checked_function(on_retry, "on_retry"),
+        on_give_up=checked_function(on_give_up, "on_give_up"),
+        budget=checked_budget(budget),
+        sleep=checked_sleep(sleep),
     )
 
 
@@ -219,11 +220,11 @@ class Retry:
 
     def __iter__(self) -> Iterator[Attempt]:
         """Attempts, each to be used once: `for attempt in policy: with attempt: ...`."""
-        return _Attempts(self)
+        return Attempts(self)
 
     def __aiter__(self) -> AsyncIterator[Attempt]:
         """The same for async code: `async for attempt in policy: with attempt: ...`."""
-        return _AsyncAttempts(self)
+        return AsyncAttempts(self)
 
     def _sync(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         timed, judged = self.max_elapsed is not None, self._judged
@@ -339,184 +340,12 @@ class Retry:
         raise AttributeError(f"a policy is immutable: {name} cannot be deleted")
 
 
-class Attempt:
-    """One attempt of the loop form: a context manager around the code that may fail.
-
-    Attributes:
-        number: Which attempt this is, counted from 1.
-    """
-
-    __slots__ = ("_loop", "number")
-
-    def __init__(self, loop: _Loop, number: int) -> None:
-        self._loop = loop
-        self.number = number
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the first attempt began."""
-        return self._loop.run.elapsed()
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds left of `max_elapsed`, 0.0 or more, for a timeout; None without that limit."""
-        limit = self._loop.policy.max_elapsed
-        return None if limit is None else max(0.0, limit - self._loop.run.elapsed())
-
-    def __enter__(self) -> Self:
-        self._loop.entered(self.number)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        return self._loop.left(exception)
-
-
-class _Loop:
-    """What both loop forms share: which attempt is next, and the wait before it."""
-
-    __slots__ = ("_state", "_wait", "policy", "run")
-
-    def __init__(self, policy: Retry) -> None:
-        if policy.on_result is not None:
-            raise TypeError("on_result needs a result, and the loop form has none: use a decorator")
-        self.policy = policy
-        self.run = Run().begun(policy, None, None)
-        self._wait: float | None = None
-        self._state: Literal["next", "handed out", "entered", "over"] = "next"
-
-    def entered(self, number: int) -> None:
-        if self._state != "handed out" or number != self.run.number:
-            raise TypeError(f"attempt {number} can be entered once, and before the next one")
-        self._state = "entered"
-
-    def left(self, exception: BaseException | None) -> bool:
-        self._state = "over"
-        if exception is None:
-            if self.policy.budget is not None:
-                self.policy.budget.earn()
-            return False
-        if not isinstance(exception, self.policy._caught):
-            return False
-        self._wait = self.run.wait_after(exception)
-        if self._wait is None:
-            return False
-        self._state = "next"
-        return True
-
-    def wait_before_next(self) -> float | None:
-        """The wait that is due, None before the first attempt. Refuses to skip an attempt."""
-        if self._state in ("handed out", "entered"):
-            raise TypeError(f"attempt {self.run.number} needs its `with attempt:` block")
-        return self._wait
-
-    def next_attempt(self) -> Attempt:
-        self._state = "handed out"
-        return Attempt(self, self.run.number)
-
-
-class _Attempts(_Loop):
-    __slots__ = ()
-
-    def __iter__(self) -> _Attempts:
-        return self
-
-    def __next__(self) -> Attempt:
-        wait = self.wait_before_next()
-        if self._state == "over":
-            raise StopIteration
-        if wait is not None:
-            self.run.sleep(wait)
-        return self.next_attempt()
-
-
-class _AsyncAttempts(_Loop):
-    __slots__ = ()
-
-    def __aiter__(self) -> _AsyncAttempts:
-        return self
-
-    async def __anext__(self) -> Attempt:
-        wait = self.wait_before_next()
-        if self._state == "over":
-            raise StopAsyncIteration
-        if wait is not None:
-            await self.run.asleep(wait)
-        return self.next_attempt()
-
-
 class _NotAwaitableError(BaseException):
     """Passes by every `except Exception`, so that it is never retried."""
 
 
 def _made(options: dict[str, Any]) -> Retry:
     return Retry(**options)
-
-
-def _checked_schedule(schedule: Schedule) -> Schedule:
-    if isinstance(schedule, type) or not callable(getattr(schedule, "delay", None)):
-        rule = "a schedule: an object with delay(attempt), such as create_backoff(base=1)"
-        raise TypeError(refusal("schedule", schedule, rule))
-    return schedule
-
-
-def _checked_attempts(attempts: int | None) -> int | None:
-    rule = "a whole number of calls, 1 or more, or None for no limit"
-    if attempts is None:
-        return None
-    if not isinstance(attempts, int) or isinstance(attempts, bool):
-        raise TypeError(f"{refusal('attempts', attempts, rule)}, not {type(attempts).__name__}")
-    if attempts < 1:
-        raise ValueError(refusal("attempts", attempts, rule))
-    return int(attempts)
-
-
-def _checked_on(on: On) -> On:
-    rule = "an exception type, a tuple of them, or a predicate"
-    if isinstance(on, tuple):
-        if not on:
-            raise ValueError(refusal("on", on, f"{rule}: with no type in it nothing is retried"))
-        kinds: tuple[object, ...] = on
-    elif isinstance(on, type):
-        kinds = (on,)
-    elif on is None:
-        raise TypeError(refusal("on", on, rule))
-    else:
-        _checked_function(on, "on", rule)
-        return on
-    for kind in kinds:
-        if not isinstance(kind, type) or not issubclass(kind, Exception):
-            problem = "only subclasses of Exception can be retried"
-            raise TypeError(f"{refusal('on', on, rule)}: {problem}")
-    return on
-
-
-def _checked_budget(budget: RetryBudget | None) -> RetryBudget | None:
-    if budget is None or isinstance(budget, RetryBudget):
-        return budget
-    rule = "a RetryBudget, or None"
-    raise TypeError(f"{refusal('budget', budget, rule)}, not {type(budget).__name__}")
-
-
-def _checked_sleep(sleep: Any) -> Any:
-    if sleep is None or callable(sleep):
-        return sleep
-    rule = "a function, or None"
-    raise TypeError(f"{refusal('sleep', sleep, rule)}, not {type(sleep).__name__}")
-
-
-def _checked_function(function: Any, name: str, rule: str = "a function, or None") -> Any:
-    if function is None:
-        return None
-    if not callable(function):
-        raise TypeError(f"{refusal(name, function, rule)}, not {type(function).__name__}")
-    if is_async(function):
-        raise TypeError(refusal(name, function, f"{rule}, and not async: nothing awaits it"))
-    return function
 
 
 def _is_above_cancelled_future(kind: type[Exception]) -> bool:
