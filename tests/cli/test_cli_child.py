@@ -130,10 +130,13 @@ def test_a_signal_that_comes_while_the_command_starts_is_not_lost(
     def slow(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = subprocess.Popen(*arguments, **options)  # type: ignore[call-overload]
         signal.raise_signal(signal.SIGTERM)
+        processes.append(process)
         return process
 
+    processes: list[subprocess.Popen[bytes]] = []
     monkeypatch.setattr(child, "Popen", slow)
-    assert main(["run", "--", "sleep", "600"]) == 143
+    assert main(["run", "--", "sleep", "20"]) == 143
+    assert [process.returncode for process in processes] == [-signal.SIGTERM]
     assert capfd.readouterr().err == ""
 
 
@@ -296,7 +299,7 @@ def test_a_run_that_takes_too_long_may_end_in_its_own_way(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     script = "trap 'echo cleaning; exit 0' TERM; echo begun; sleep 600 & wait"
-    limits = ["--attempts=2", "--base=1ms", "--timeout=1s", "--kill-after=1m"]
+    limits = ["--attempts=2", "--base=1ms", "--timeout=1s", "--kill-after=20s"]
     assert main(["run", *limits, "--", "sh", "-c", script]) == 124
     assert capfd.readouterr().out == "begun\ncleaning\n" * 2
 
@@ -315,6 +318,12 @@ def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(script: st
     with started(*limits, "--", "sh", "-c", script) as process:
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (124, b"")
+
+
+def test_what_outlives_the_command_is_killed_after_the_grace() -> None:
+    limits = ["--attempts=1", "--timeout=1s", "--kill-after=100ms"]
+    script = "(trap '' TERM; sleep 60) > /dev/null 2>&1 & sleep 60"
+    assert main(["run", *limits, "--", "sh", "-c", script]) == 124
 
 
 def test_a_stopped_run_meets_its_sigterm(capfd: pytest.CaptureFixture[str]) -> None:
