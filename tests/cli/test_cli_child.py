@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,7 @@ GROUPED = pytest.mark.parametrize("limit", [[], ["--timeout", "60s"]], ids=["sha
 COUNTING = """
 import signal, sys, time
 got = []
+signal.alarm(60)
 for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
     signal.signal(getattr(signal, name), lambda number, frame: got.append(number))
 print("ready", flush=True)
@@ -50,8 +52,9 @@ def heard_signals() -> Iterator[None]:
         signal.signal(number, signal.SIG_IGN)
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
         [*PROGRAM, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -59,7 +62,12 @@ def started(*arguments: str) -> subprocess.Popen[bytes]:
         bufsize=0,
         # Away from the terminal that the tests may run in.
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            # A test that has failed does not wait for what it has left.
+            process.kill()
 
 
 def line_of(stream: IO[bytes] | None) -> bytes:
@@ -102,7 +110,7 @@ def test_a_signal_ends_a_wait_at_once(name: str, limit: list[str]) -> None:
 def test_in_process_a_signal_is_passed_on_and_ends_the_retries(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    script = "trap 'echo told; kill $!; exit 0' TERM; sleep 60 & kill -TERM $PPID; wait"
+    script = "trap 'echo told; exit 0' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"
     assert main(["run", "--", "sh", "-c", script]) == 143
     assert capfd.readouterr() == ("told\n", "")
 
@@ -122,10 +130,13 @@ def test_a_signal_that_comes_while_the_command_starts_is_not_lost(
     def slow(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = subprocess.Popen(*arguments, **options)  # type: ignore[call-overload]
         signal.raise_signal(signal.SIGTERM)
+        processes.append(process)
         return process
 
+    processes: list[subprocess.Popen[bytes]] = []
     monkeypatch.setattr(child, "Popen", slow)
-    assert main(["run", "--", "sleep", "600"]) == 143
+    assert main(["run", "--", "sleep", "20"]) == 143
+    assert [process.returncode for process in processes] == [-signal.SIGTERM]
     assert capfd.readouterr().err == ""
 
 
@@ -288,7 +299,7 @@ def test_a_run_that_takes_too_long_may_end_in_its_own_way(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     script = "trap 'echo cleaning; exit 0' TERM; echo begun; sleep 600 & wait"
-    limits = ["--attempts=2", "--base=1ms", "--timeout=1s", "--kill-after=1m"]
+    limits = ["--attempts=2", "--base=1ms", "--timeout=1s", "--kill-after=20s"]
     assert main(["run", *limits, "--", "sh", "-c", script]) == 124
     assert capfd.readouterr().out == "begun\ncleaning\n" * 2
 
@@ -309,9 +320,17 @@ def test_a_run_that_takes_too_long_is_killed_with_all_that_it_started(script: st
     assert (process.returncode, out) == (124, b"")
 
 
+def test_what_outlives_the_command_is_killed_after_the_grace() -> None:
+    limits = ["--attempts=1", "--timeout=1s", "--kill-after=100ms"]
+    script = "(trap '' TERM; sleep 60) > /dev/null 2>&1 & sleep 60"
+    assert main(["run", *limits, "--", "sh", "-c", script]) == 124
+
+
 def test_a_stopped_run_meets_its_sigterm(capfd: pytest.CaptureFixture[str]) -> None:
-    limits = ["--attempts=1", "--timeout=200ms", "--kill-after=1h"]
-    assert main(["run", *limits, "--", "sh", "-c", "kill -STOP $$"]) == 124
+    limits = ["--attempts=1", "--timeout=1s", "--kill-after=20s"]
+    script = "trap 'echo asked; exit 0' TERM; kill -STOP $$; sleep 60"
+    assert main(["run", *limits, "--", "sh", "-c", script]) == 124
+    assert capfd.readouterr().out == "asked\n"
 
 
 def test_where_processes_have_no_groups_the_command_alone_is_ended(
