@@ -126,7 +126,7 @@ def create_backoff(
         "free": free,
         "jitter": jitter,
     }
-    return Backoff(checked_options(given), checked_source(random), None)
+    return Backoff(checked_options(given), checked_source(random))
 
 
 class Backoff:
@@ -178,7 +178,7 @@ class Backoff:
     _plateau: float | None
     _last: float | None
 
-    def __init__(self, options: Options, source: RandomSource | None, key: bytes | None) -> None:
+    def __init__(self, options: Options, source: RandomSource | None) -> None:
         curve = curve_of(options)
         low, high = multipliers(options["jitter"])
         width = high - low
@@ -209,7 +209,7 @@ class Backoff:
             _settled=None if jittered else plateau,
             _last=plateau,
         )
-        self._draw_from(source, key)
+        self._draw_from(source, None)
 
     def _draw_from(self, source: RandomSource | None, key: bytes | None) -> None:
         self._set(
