@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # A newcomer's shell must not lend the tests its own packages.
 unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 
-CORE = __init__ curves durations http_retry instants jitter options presets refusals schedule seeded
+CORE = __init__ backoff curves durations http_retry instants jitter options presets refusals schedule seeded
 comma := ,
 empty :=
 space := $(empty) $(empty)

@@ -1,8 +1,9 @@
 """One schedule answers one question: how long after the Nth failure?"""
 
+from .backoff import Backoff
 from .durations import DurationLike, format_duration, parse_duration, to_seconds
 from .jitter import RandomSource
-from .schedule import Backoff, create_backoff
+from .schedule import create_backoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
 
+from .backoff import Backoff
 from .durations import to_seconds
 from .failure_window import FailureWindow
 from .instants import epoch_seconds
 from .refusals import refusal
-from .schedule import Backoff, create_backoff
+from .schedule import create_backoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

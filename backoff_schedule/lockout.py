@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from .backoff import Backoff
 from .durations import to_seconds
 from .instants import epoch_seconds
 from .refusals import refusal
-from .schedule import Backoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
 GROWTHS = ("exponential", "linear", "constant")
 DEFAULTS = {"growth": "exponential", "factor": 2.0, "max": None, "free": 0, "jitter": 0.0}
+_DEFAULTED = {"free": 0, "jitter": 0.0}
 # What each shape of schedule takes besides free and jitter.
 _SHAPES = {
     "base": ("base", "growth", "factor", "max"),
     "steps": ("steps",),
     "compute": ("compute", "max"),
 }
+_NAMES = ("base", "growth", "factor", "max", "steps", "compute")
 
 
 def checked_options(given: Options) -> Options:
     """The options of one shape, each checked and in the form that a schedule keeps.
 
-    `given` holds every option by name, None for one that was not given.
+    `given` holds options by name, None for one that was not given.
     """
+    given = dict.fromkeys(_NAMES) | _DEFAULTED | given
     shape = _shape_of(given)
     read = {"base": _growth_options, "steps": _step_options, "compute": _compute_options}
     options = read[shape](given)
@@ -45,6 +48,9 @@ def checked_options(given: Options) -> Options:
 
 def replaced_options(options: Options, changes: Options) -> Options:
     """`options` with `changes`; a key of another shape or growth drops the old one's keys."""
+    for name in changes:
+        if name not in _NAMES and name not in _DEFAULTED:
+            raise TypeError(f"a schedule has no option {shown(name)}")
     own = wanted = next(shape for shape in _SHAPES if shape in options)
     for shape in _SHAPES:
         if shape != own and changes.get(shape) is not None:

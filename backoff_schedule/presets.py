@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .schedule import Backoff
+    from .backoff import Backoff
 
 STANDARD_WEBHOOKS = create_backoff(
     steps=["5s", "5m", "30m", "2h", "5h", "10h", "14h", "20h", "24h"]

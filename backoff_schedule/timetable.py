@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .schedule import Backoff
+    from .backoff import Backoff
 
 # As many rows as a table shows, and as many retries as `retries_within` counts.
 MOST_ATTEMPTS = 100_000

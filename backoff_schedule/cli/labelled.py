@@ -13,7 +13,7 @@ from .schedule_options import OPTIONS, schedule_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..schedule import Backoff
+    from ..backoff import Backoff
 
 _NAMES = (*OPTIONS, "preset", "label")
 _RULE = "NAME=VALUE pairs with commas between them, such as base=1s,max=1m"

@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from ..backoff import Backoff
     from ..retry_run import RetryEvent
-    from ..schedule import Backoff
 
 _DESCRIPTION = """\
 Run a command until it exits with 0, and wait between the runs as a schedule says. Without

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from ..schedule import Backoff
+    from ..backoff import Backoff
     from .parser import Parser
 
 # In the order of the help page; each is an argument of create_backoff.

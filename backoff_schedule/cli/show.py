@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from ..schedule import Backoff
+    from ..backoff import Backoff
 
 _DESCRIPTION = """\
 Print the timetable of a schedule. A row tells what follows one more failure:

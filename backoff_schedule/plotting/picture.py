@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from ..schedule import Backoff
+from ..backoff import Backoff
 from ..timetable import Row, rows_of
 from .end_labels import LONGEST_LABEL, MOST_LABELS, add_end_labels
 from .looks import DARK, LIGHT, looks

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..backoff import Backoff
 from ..refusals import refusal
-from ..schedule import Backoff
 from ..timetable import rows_of
 from .time_axis import tick_label
 
