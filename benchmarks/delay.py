@@ -10,11 +10,25 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from hashlib import blake2b
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
 
 from backoff_schedule import Backoff, create_backoff
 
-from .measure import Effort, interleaved, loop, ratio, time_of
+from .measure import (
+    PROCESSES,
+    Effort,
+    Spread,
+    in_a_process,
+    interleaved,
+    loop,
+    ratio,
+    time_of,
+)
 from .report import Row, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BASE, CAP, JITTER = 1.0, 3600.0, 0.1
 # Twelve doublings of a second stay below an hour.
@@ -121,12 +135,40 @@ NOTES = (
     "baseline: `d = base*2.0**(n-1); d if d < cap else cap`, for jitter the same times",
     "`(1-j+2*j*random())` with random.Random, both inline and at the same attempts.",
     "An empty loop is timed in each round and subtracted from both sides, so a ratio is of the",
-    "work alone. `own` is the ratio against the kind's own bare expression, without a limit.",
+    "work alone. A time or ratio is the median over 5 fresh processes of the median in each, and",
+    "the quartiles are of those. `own` is the ratio against the kind's own bare expression, without",
+    "a limit.",
 )
 
 
 def sections(effort: Effort) -> list[Section]:
-    """Every kind of schedule, one row each."""
+    """Every kind of schedule, one row each: the medians of several processes."""
+    short = Effort(effort.rounds // PROCESSES, effort.sample_seconds, effort.processes)
+    runs = [in_a_process(measured, short) for _ in range(PROCESSES)]
+    rows = [_combined(of_one_kind) for of_one_kind in zip(*runs, strict=True)]
+    return [Section("delay", "delay(n) against the bare inline expression", rows, NOTES)]
+
+
+def _combined(rows: Sequence[Row]) -> Row:
+    ratios = [row.ratio.median for row in rows if row.ratio is not None]
+    low, middle, high = quantiles(ratios, n=4, method="inclusive")
+    facts, remark = dict(rows[0].facts), ""
+    if facts:
+        facts["own_ratio"] = median(row.facts["own_ratio"] for row in rows)
+        remark = f"own {facts['own_ratio']:.2f}x: {facts['own']}"
+    return Row(
+        rows[0].what,
+        median(row.seconds or 0.0 for row in rows),
+        median(row.baseline_seconds or 0.0 for row in rows),
+        Spread(middle, low, high),
+        rows[0].limit,
+        remark,
+        facts,
+    )
+
+
+def measured(effort: Effort) -> list[Row]:
+    """A row for every kind, as this process measures it."""
     names = {
         "base": BASE,
         "cap": CAP,
@@ -154,11 +196,10 @@ def sections(effort: Effort) -> list[Section]:
 
     rows = []
     for kind in KINDS:
-        facts, remark = {}, ""
+        facts: dict[str, object] = {}
         if kind.own:
             own = ratio(samples, kind.name, f"own {kind.name}", "empty").median
             facts = {"own": kind.own_name, "own_ratio": own}
-            remark = f"own {own:.2f}x: {kind.own_name}"
         rows.append(
             Row(
                 kind.name,
@@ -166,11 +207,10 @@ def sections(effort: Effort) -> list[Section]:
                 time_of(samples, _bare_name(kind), "empty"),
                 ratio(samples, kind.name, _bare_name(kind), "empty"),
                 kind.limit,
-                remark,
-                facts,
+                facts=facts,
             )
         )
-    return [Section("delay", "delay(n) against the bare inline expression", rows, NOTES)]
+    return rows
 
 
 def _bare_name(kind: Kind) -> str:

@@ -15,18 +15,26 @@ All three are of the same round; the overhead is an empty loop's, or nothing.
 from __future__ import annotations
 
 import timeit
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from statistics import median, quantiles
 from textwrap import indent
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
     Sampler = Callable[[], float]
     Samples = Mapping[str, Sequence[float]]
 
+# Where code happens to lie in a process moves its nanoseconds by more than some limits allow for.
+# What has a limit is measured in so many fresh processes, and their medians count.
+PROCESSES = 5
 _PROBE_PASSES = 20
 
 
@@ -50,6 +58,12 @@ class Spread:
     median: float
     low: float
     high: float
+
+
+def in_a_process(measure: Callable[..., T], *arguments: Any) -> T:
+    """What `measure(*arguments)` answers in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, *arguments).result()
 
 
 def loop(

@@ -7,13 +7,11 @@ and the medians of their medians are what counts.
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from .decorators import ATTEMPTS, HAND, LIMITED, OURS, PREDICATE, TUPLE, decorators
-from .measure import Effort, Spread
+from .measure import PROCESSES, Effort, Spread, in_a_process
 from .report import Row, Section
 from .retry_jobs import (
     ASYNC,
@@ -28,13 +26,10 @@ from .retry_jobs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from .retry_jobs import Times
 
-    T = TypeVar("T")
-
-PROCESSES = 5
 LIMITS = {
     (SUCCESS, OURS): 0.85,
     (SUCCESS, LIMITED): 1.1,
@@ -79,8 +74,8 @@ def sections(effort: Effort) -> list[Section]:
     """The times of each job, then what is left behind, and what a decorated function takes."""
     # Some 45 samplers and five processes: fewer rounds each, and as many in all.
     short = Effort(effort.rounds // PROCESSES, effort.sample_seconds, effort.processes)
-    runs = [_in_a_process(times, short) for _ in range(PROCESSES)]
-    left, held = _in_a_process(garbage), _in_a_process(sizes)
+    runs = [in_a_process(times, short) for _ in range(PROCESSES)]
+    left, held = in_a_process(garbage), in_a_process(sizes)
     found, absent = decorators()
     remarks = {decorator.name: decorator.remark for decorator in found}
     missing = [Row(name, remark=why) for name, why in absent.items()]
@@ -115,11 +110,6 @@ def seconds_of_baseline(run: Times, job: str, name: str) -> float:
     if job != KINDS:
         return run[job][HAND][0]
     return next(run[of][OURS][0] for of in run if name.endswith(f", {of}"))
-
-
-def _in_a_process(measure: Callable[..., T], *arguments: Any) -> T:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure, *arguments).result()
 
 
 def _notes(job: str) -> tuple[str, ...]:
