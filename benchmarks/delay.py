@@ -136,8 +136,8 @@ NOTES = (
     "`(1-j+2*j*random())` with random.Random, both inline and at the same attempts.",
     "An empty loop is timed in each round and subtracted from both sides, so a ratio is of the",
     "work alone. A time or ratio is the median over 5 fresh processes of the median in each, and",
-    "the quartiles are of those. `own` is the ratio against the kind's own bare expression, without",
-    "a limit.",
+    "the quartiles are of those. `own` is the ratio against the kind's own bare expression, which",
+    "has no limit.",
 )
 
 
