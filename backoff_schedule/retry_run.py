@@ -42,6 +42,7 @@ _NOTE = "gave up after "
 _LONGEST_SLEEP = 86_400.0
 _INFINITE = float("inf")
 _DEBUG = 10
+_FUTURES = "concurrent.futures._base"
 
 _logger: Logger | None = None
 
@@ -122,8 +123,7 @@ class Run:
         """
         policy = self._policy
         if policy._asks and exception is not None:
-            futures = _modules.get("concurrent.futures._base")
-            if futures is not None and isinstance(exception, futures.CancelledError):
+            if _FUTURES in _modules and isinstance(exception, _modules[_FUTURES].CancelledError):
                 # An Exception by its class, and a cancellation by what it means.
                 if policy._types is None or type(exception) not in policy._types:
                     return None
