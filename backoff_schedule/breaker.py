@@ -170,7 +170,10 @@ class CircuitBreaker:
         self._reset_after = to_seconds(reset_after, "reset_after")
 
     def ask(self, state: CircuitState, now: float | datetime) -> tuple[CircuitState, Permit | None]:
-        """Ask to make a call: the state afterwards, and a permit or None."""
+        """Ask to make a call: the state afterwards, and a permit or None.
+
+        Raises `ValueError` for a naive, NaN or infinite `now`, as every method here does.
+        """
         moment = epoch_seconds(now)
         if state.phase == "closed":
             return state, Permit(state.generation)

@@ -59,6 +59,16 @@ class RetryEvent:
             `"max_wait"`, `"budget"`, or `"unbounded"` (the wait would have no end).
         exception: The exception of the last attempt; None if a result was refused.
         result: The refused result; None if it raised.
+
+    Examples:
+        >>> from backoff_schedule import create_backoff, retry
+        >>> told = []
+        >>> policy = retry(create_backoff(base=0), attempts=2, on=ValueError, on_retry=told.append)
+        >>> try:
+        ...     policy.call(int, "x")
+        ... except ValueError:
+        ...     print(told[0].name, told[0].attempt, told[0].wait)
+        int 1 0.0
     """
 
     __slots__ = ("attempt", "elapsed", "exception", "name", "reason", "result", "wait")
