@@ -38,6 +38,7 @@ pictures: $(VENV)/.test ## draw the pictures of the site
 	    draw presets --attempts 12 --schedule preset=svix --schedule preset=standard-webhooks \
 	        --schedule preset=postel --schedule preset=feed-poll || exit 1; \
 	done
+	@$(BIN)/python -m pictures.circuit $(PICTURES)
 
 docs: pictures $(VENV)/.docs ## build the site into build/site; a dead link or an unknown name fails
 	$(BIN)/zensical build --clean --strict

@@ -4,6 +4,7 @@
 |---|---|---|---|---|
 | closed | ask | closed | | a permit |
 | closed | success, failure | closed | | the result is counted |
+| closed | cancel | closed | | nothing |
 | closed | failure that fills the threshold | open | rises | no results, one opening more |
 | open | ask before the cool-down is over | open | | no permit |
 | open | ask after the cool-down | half-open | rises | a permit: the probe |

@@ -1,0 +1,1 @@
+"""Pictures of the site that the command line does not draw: `python -m pictures.circuit FOLDER`."""
