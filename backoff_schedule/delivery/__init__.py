@@ -1,0 +1,1 @@
+"""Delivery from a database: each event to each endpoint, at least once and never early."""
