@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .http_errors import http_retry_after, transient_http
     from .http_retry import classify_status, parse_retry_after, retry_after_from, wait_after
     from .lockout import Lockout, LockoutState
+    from .lockout_store import PostgresLockouts, SQLiteLockouts
     from .retry_loop import Attempt
     from .retry_run import RetryEvent
     from .retrying import Retry, retry
@@ -30,9 +31,11 @@ else:
         "FailureWindow": "failure_window",
         "Lockout": "lockout",
         "LockoutState": "lockout",
+        "PostgresLockouts": "lockout_store",
         "Retry": "retrying",
         "RetryBudget": "budget",
         "RetryEvent": "retry_run",
+        "SQLiteLockouts": "lockout_store",
         "SeededRandom": "seeded",
         "classify_status": "http_retry",
         "http_retry_after": "http_errors",
@@ -66,10 +69,12 @@ __all__ = [
     "FailureWindow",
     "Lockout",
     "LockoutState",
+    "PostgresLockouts",
     "RandomSource",
     "Retry",
     "RetryBudget",
     "RetryEvent",
+    "SQLiteLockouts",
     "SeededRandom",
     "classify_status",
     "create_backoff",

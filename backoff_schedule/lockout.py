@@ -165,14 +165,23 @@ class Lockout:
         Raises `ValueError` for a naive, NaN or infinite `now`.
         """
         moment = epoch_seconds(now)
-        if state.locked_until is None or moment >= state.locked_until:
+        end = self._end(state)
+        if end is None or moment >= end:
             return 0.0
-        return min(state.locked_until - moment, self._schedule.bounds(state.failures)[1])
+        return min(end - moment, self._schedule.bounds(state.failures)[1])
+
+    def _end(self, state: LockoutState) -> float | None:
+        """When the lock ends: as it was made, or as today's schedule would make it if sooner."""
+        if state.locked_until is None or state.last_failure is None:
+            return state.locked_until
+        longest = self._schedule.bounds(state.failures)[1]
+        return min(state.locked_until, state.last_failure + longest)
 
     def _is_forgotten(self, state: LockoutState, moment: float) -> bool:
         if self._reset_after is None or state.last_failure is None:
             return False
-        quiet_since = max(state.last_failure, state.locked_until or state.last_failure)
+        end = self._end(state)
+        quiet_since = state.last_failure if end is None else max(state.last_failure, end)
         return moment - quiet_since >= self._reset_after
 
     def __eq__(self, other: object) -> bool:

@@ -96,6 +96,9 @@ def test_a_lock_made_under_a_longer_schedule_is_shortened_to_todays() -> None:
     locked = fail(THREE, 0.0, 1.0, 2.0)
     shorter = Lockout(create_backoff(free=2, base="1 minute", growth="constant"))
     assert shorter.locked_for(locked, 2.0) == 60.0
+    assert shorter.locked_for(locked, 61.5) == 0.5
+    assert shorter.locked_for(locked, 62.0) == 0.0
+    assert shorter.after_failure(locked, 62.0) == LockoutState(4, 122.0, 62.0)
     assert Lockout(create_backoff(free=9, base=1)).locked_for(locked, 2.0) == 0.0
 
 
