@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .jitter import RandomSource
     from .options import Options
 
+# Past what keeps a schedule from being changed; looked up once, for keyed() is called per row.
+_put = object.__setattr__
 # With more free attempts than this the curve is computed when asked for.
 _MOST_FREE_TABULATED = 64
 
@@ -130,7 +132,7 @@ class Backoff:
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
-            super().__setattr__(name, value)
+            _put(self, name, value)
 
     def delay(self, attempt: int) -> float:
         """The wait in seconds after `attempt` failures, counted from 1.
@@ -304,7 +306,8 @@ class Backoff:
         """
         # The curve stays, so only what draws is set anew.
         schedule = object.__new__(Backoff)
-        schedule._set(**{name: getattr(self, name) for name in self.__slots__})
+        for name in self.__slots__:
+            _put(schedule, name, getattr(self, name))
         schedule._draw_from(None, key_bytes(key))
         return schedule
 

@@ -23,6 +23,7 @@ opening or the probe's start moves that start to now.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
 from .backoff import Backoff
@@ -34,7 +35,6 @@ from .schedule import create_backoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
     from typing import Any, Literal
 
@@ -115,8 +115,8 @@ class CircuitBreaker:
     - `threshold`: the share of failures that opens the circuit, above 0, at most 1.
     - `window`: over how long results count.
     - `min_attempts`: how many results there need to be before it can open.
-    - `cooldown`: how long it stays open: a duration, or a schedule that is asked with the number of
-      openings in a row, so that the cool-down grows.
+    - `cooldown`: how long it stays open: a duration, or a schedule (also as its options) that is
+      asked with the number of openings in a row, so that the cool-down grows.
     - `probe_timeout`: when the one call that is let through afterwards has not answered for so
       long, another one is.
     - `reset_after`: a circuit that stayed closed for so long starts again with the first cool-down.
@@ -143,6 +143,7 @@ class CircuitBreaker:
         "_reset_after",
         "_threshold",
         "_window",
+        "_window_seconds",
     )
 
     def __init__(
@@ -150,25 +151,51 @@ class CircuitBreaker:
         threshold: float = 0.5,
         window: DurationLike = "1 minute",
         min_attempts: int = 10,
-        cooldown: DurationLike | Backoff = "30 seconds",
+        cooldown: DurationLike | Backoff | Mapping[str, Any] = "30 seconds",
         probe_timeout: DurationLike = "1 minute",
         reset_after: DurationLike = "1 hour",
     ) -> None:
         self._threshold = _share(threshold)
         self._window = FailureWindow(window)
+        self._window_seconds = to_seconds(window, "window")
         rule = "a whole number of results, 1 or more"
         if not isinstance(min_attempts, int) or isinstance(min_attempts, bool):
             kind = type(min_attempts).__name__
             raise TypeError(f"{refusal('min_attempts', min_attempts, rule)}, not {kind}")
         if min_attempts < 1:
             raise ValueError(refusal("min_attempts", min_attempts, rule))
-        self._min_attempts = min_attempts
-        if not isinstance(cooldown, Backoff):
-            seconds = to_seconds(cooldown, "cooldown")
-            cooldown = create_backoff(base=seconds, growth="constant")
+        self._min_attempts = int(min_attempts)
+        if isinstance(cooldown, Mapping):
+            cooldown = create_backoff(**cooldown)
+        elif not isinstance(cooldown, Backoff):
+            cooldown = _constant(to_seconds(cooldown, "cooldown"))
         self._cooldown = cooldown
         self._probe_timeout = to_seconds(probe_timeout, "probe_timeout")
         self._reset_after = to_seconds(reset_after, "reset_after")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments in a fresh dict that JSON holds; durations are seconds.
+
+        `CircuitBreaker(**breaker.options) == breaker`, but for a cool-down's key, which is not
+        among a schedule's options.
+
+        Raises `TypeError` for a cool-down made with `compute`: JSON holds no function.
+
+        Examples:
+            >>> CircuitBreaker(cooldown="5 minutes").options["cooldown"]
+            300.0
+        """
+        longest = self._cooldown.longest
+        plain = longest < float("inf") and self._cooldown == _constant(longest)
+        return {
+            "threshold": self._threshold,
+            "window": self._window_seconds,
+            "min_attempts": self._min_attempts,
+            "cooldown": longest if plain else self._cooldown.options,
+            "probe_timeout": self._probe_timeout,
+            "reset_after": self._reset_after,
+        }
 
     def ask(self, state: CircuitState, now: float | datetime) -> tuple[CircuitState, Permit | None]:
         """Ask to make a call: the state afterwards, and a permit or None.
@@ -264,7 +291,7 @@ class CircuitBreaker:
         )
 
     def _identity(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return tuple(getattr(self, name) for name in _SHOWN)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CircuitBreaker):
@@ -275,8 +302,16 @@ class CircuitBreaker:
         return hash(self._identity())
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name[1:]}={getattr(self, name)!r}" for name in self.__slots__)
+        shown = ", ".join(f"{name[1:]}={getattr(self, name)!r}" for name in _SHOWN)
         return f"<CircuitBreaker {shown}>"
+
+
+# The window's seconds are in the window.
+_SHOWN = tuple(name for name in CircuitBreaker.__slots__ if name != "_window_seconds")
+
+
+def _constant(seconds: float) -> Backoff:
+    return create_backoff(base=seconds, growth="constant")
 
 
 def _not_before(state: CircuitState, moment: float) -> CircuitState:

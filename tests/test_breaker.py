@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -197,7 +198,56 @@ def test_the_breaker_of_postel_can_be_written() -> None:
     assert hash(breaker) == hash(CircuitBreaker(threshold=0.5, cooldown=300))
     assert breaker != BREAKER
     assert breaker != "breaker"
-    assert "threshold=0.5" in repr(breaker)
+    assert repr(breaker) == (
+        "<CircuitBreaker cooldown=create_backoff(base=300.0, growth='constant'), min_attempts=10, "
+        "probe_timeout=60.0, reset_after=3600.0, threshold=0.5, "
+        "window=FailureWindow(60.0, buckets=10)>"
+    )
+
+
+GROWING = create_backoff(base="10s", max="10m", jitter=0.2)
+
+
+@given(
+    threshold=st.floats(0, 1, exclude_min=True),
+    window=st.floats(0.001, 1e9),
+    min_attempts=st.integers(1, 10**6),
+    cooldown=st.one_of(st.floats(0, 1e9), st.sampled_from(["30 seconds", GROWING])),
+    probe_timeout=st.floats(0, 1e9),
+    reset_after=st.floats(0, 1e9),
+)
+def test_a_breaker_is_made_again_from_its_options_through_json(**options: Any) -> None:
+    breaker = CircuitBreaker(**options)
+    stored = json.loads(json.dumps(breaker.options))
+    assert CircuitBreaker(**stored) == breaker
+    assert CircuitBreaker(**stored).options == breaker.options
+
+
+def test_the_options_of_a_breaker_are_its_arguments_in_seconds() -> None:
+    assert CircuitBreaker().options == {
+        "threshold": 0.5,
+        "window": 60.0,
+        "min_attempts": 10,
+        "cooldown": 30.0,
+        "probe_timeout": 60.0,
+        "reset_after": 3600.0,
+    }
+    assert CircuitBreaker(cooldown=GROWING).options["cooldown"] == GROWING.options
+    assert CircuitBreaker(cooldown=GROWING.options) == CircuitBreaker(cooldown=GROWING)
+
+
+def test_a_cooldown_that_jitters_is_no_plain_number_among_the_options() -> None:
+    steady = create_backoff(base="1m", growth="constant")
+    assert CircuitBreaker(cooldown=steady).options["cooldown"] == 60.0
+    spread = CircuitBreaker(cooldown=steady.replace(jitter=0.5))
+    assert spread.options["cooldown"]["jitter"] == 0.5
+
+
+def test_a_computed_cooldown_has_no_options() -> None:
+    for ceiling in (None, "1m"):
+        breaker = CircuitBreaker(cooldown=create_backoff(compute=float, max=ceiling))
+        with pytest.raises(TypeError, match="made with compute"):
+            _ = breaker.options
 
 
 @pytest.mark.parametrize("state", [CircuitState(), results("sfs"), OPEN, PROBING])
