@@ -5,17 +5,18 @@
 - `console`: a shell session, `$ ` before each command; what it prints is compared.
 - `shell`: install lines, which only tests/test_docs.py reads and counts.
 
-`...` in an expected answer stands for anything. A page runs in an empty folder of its own.
+`...` in an expected answer stands for anything. A page runs in an empty folder of its own. One that
+speaks of DATABASE_URL finds there an empty schema of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import subprocess
 import sysconfig
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sybil import Sybil
@@ -23,12 +24,14 @@ from sybil.evaluators.doctest import DocTestEvaluator
 from sybil.parsers.abstract.doctest import DocTestStringParser
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
+from tests.postgres_server import as_url, close_shared_server, fresh_schema, shared_server
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sybil import Document, Example, Region
 
-_HOME = Path.cwd()
+_DATABASE = "DATABASE_URL"
 _OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -71,15 +74,27 @@ def run_shell_session(example: Example) -> str | None:
     return None
 
 
+def note_database(document: Document) -> Iterable[Region]:
+    """Leave a note for `enter_empty_folder`, which does not see the text."""
+    document.namespace["_wants_database"] = _DATABASE in document.text
+    return ()
+
+
 def enter_empty_folder(namespace: dict[str, Any]) -> None:
-    namespace["_folder"] = tempfile.TemporaryDirectory()
+    namespace["_left_after_the_page"] = after = contextlib.ExitStack()
     namespace["__name__"] = "__main__"
-    os.chdir(namespace["_folder"].name)
+    if namespace["_wants_database"]:
+        os.environ[_DATABASE] = as_url(after.enter_context(fresh_schema(shared_server())))
+        after.callback(os.environ.pop, _DATABASE)
+    after.enter_context(contextlib.chdir(after.enter_context(tempfile.TemporaryDirectory())))
 
 
 def leave_folder(namespace: dict[str, Any]) -> None:
-    os.chdir(_HOME)
-    namespace["_folder"].cleanup()
+    namespace["_left_after_the_page"].close()
+
+
+def pytest_unconfigure() -> None:
+    close_shared_server()
 
 
 def _never_evaluated(example: Example) -> None:
@@ -91,6 +106,7 @@ pytest_collect_file = Sybil(
         PythonCodeBlockParser(doctest_optionflags=_OPTIONS),
         PythonSessionParser(),
         CodeBlockParser("console", run_shell_session),
+        note_database,
     ],
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],
     setup=enter_empty_folder,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from tests.postgres_server import GivenServer, PostgresServer, fresh_schema, shared_server
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # Checkers read what is in there; nothing runs it.
 collect_ignore = ["typing"]
@@ -33,3 +35,16 @@ def vectors() -> Callable[[str], list[dict[str, Any]]]:
         return rows
 
     return read
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> PostgresServer | GivenServer:
+    """The server that all tests of this process share, and the pages of the docs with them."""
+    return shared_server()
+
+
+@pytest.fixture
+def conninfo(postgres_server: PostgresServer | GivenServer) -> Iterator[str]:
+    """Leads to an empty schema of the test's own."""
+    with fresh_schema(postgres_server) as schema:
+        yield schema
