@@ -17,27 +17,13 @@ from .refusals import refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from datetime import datetime
     from os import PathLike
-    from typing import Any, Protocol, TypeVar
+    from typing import Any
 
     from .database.postgres import Pool
+    from .database.transaction import Database, Transaction
     from .durations import DurationLike
-
-    T = TypeVar("T")
-
-    class Transaction(Protocol):
-        def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
-        def change(self, statement: str, values: Sequence[Any] = ()) -> int: ...
-        def now(self) -> int: ...
-
-    class Database(Protocol):
-        def write(self, work: Callable[[Any], T]) -> T: ...
-        def read(self, work: Callable[[Any], T]) -> T: ...
-        def migrate(self, component: str, steps: Sequence[Sequence[str]]) -> None: ...
-        def close(self) -> None: ...
-
 
 _COMPONENT = "lockouts"
 _STEPS = (

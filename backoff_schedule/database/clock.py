@@ -8,6 +8,7 @@ from ..refusals import refusal
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 def to_microseconds(moment: datetime, name: str = "now") -> int:
@@ -25,5 +26,5 @@ def to_microseconds(moment: datetime, name: str = "now") -> int:
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The aware UTC datetime, exactly."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """The aware UTC datetime, exactly; past the year 9999, its last instant."""
+    return _EPOCH + timedelta(microseconds=min(microseconds, _LAST))

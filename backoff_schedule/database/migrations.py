@@ -5,12 +5,8 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
 
-    class Migrating(Protocol):
-        def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
-        def change(self, statement: str, values: Sequence[Any] = ()) -> int: ...
-
+    from .transaction import Transaction
 
 VERSIONS = """
 CREATE TABLE IF NOT EXISTS {prefix}schema_versions (
@@ -27,7 +23,7 @@ ON CONFLICT (component) DO UPDATE SET version = excluded.version
 """
 
 
-def apply(transaction: Migrating, component: str, steps: Sequence[Sequence[str]]) -> None:
+def apply(transaction: Transaction, component: str, steps: Sequence[Sequence[str]]) -> None:
     """Bring a component from the version it has to the newest, `len(steps)`.
 
     Each step is the statements that lead from one version to the next. Whoever calls holds a lock

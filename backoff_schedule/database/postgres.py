@@ -102,11 +102,12 @@ class PostgresTransaction:
         microseconds: int = self.rows("SELECT {now}")[0][0]
         return microseconds
 
+    def numbers(self, values: Sequence[int]) -> object:
+        """A list as the value of `{among}`."""
+        return list(values)
+
     def _said(self, statement: str) -> bytes:
-        if self._clock is None:
-            return self._dialect.said(statement).encode()
-        now = f"{self._clock()}::bigint"
-        return self._dialect.said(statement, now=now, as_of=now).encode()
+        return _said(self._dialect, statement, self._clock).encode()
 
 
 class PostgresDatabase:
@@ -126,13 +127,15 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         patience: float = 10.0,
     ) -> None:
-        self.schema = schema
         self._patience = patience
         self._clock = None if clock is None else lambda: to_microseconds(clock(), "clock()")
-        self.dialect = _dialect(schema)
+        self._dialect = _dialect(schema, "%s")
+        self._plain = _dialect(schema, "?")
         self._pool: Pool | None = None
+        self.conninfo: str | None = None
         if isinstance(conninfo_or_pool, str):
-            self.conninfo = _complete(conninfo_or_pool)
+            self.conninfo = conninfo_or_pool
+            self._target = _complete(conninfo_or_pool)
             self._own = Connections(self._opened, _is_sound)
         elif callable(getattr(conninfo_or_pool, "connection", None)):
             self._pool = conninfo_or_pool
@@ -141,17 +144,20 @@ class PostgresDatabase:
             kind = type(conninfo_or_pool).__name__
             raise TypeError(f"{refusal('conninfo_or_pool', conninfo_or_pool, rule)}, not {kind}")
 
-    def write(self, work: Callable[[PostgresTransaction], T]) -> T:
+    def write(
+        self, work: Callable[[PostgresTransaction], T], *, lock_timeout: float | None = None
+    ) -> T:
         """What `work` answers, in one transaction at READ COMMITTED.
 
         Nothing is kept if `work` raises. It is called again after a deadlock, a serialization
         failure or a lost connection, so it does nothing but read and write through what it is
-        given. A connection lost during the commit may have committed.
+        given. A connection lost during the commit may have committed. `lock_timeout` is how many
+        seconds a statement waits for a lock before all of it is tried again.
 
         Raises `TimeoutError` when that does not help in time, and `RuntimeError` for a connection
         of the pool that is inside a transaction, whose rollback would undo what is written here.
         """
-        return self._transact(work, self._patience)
+        return self._transact(work, self._patience, lock_timeout)
 
     def read(self, work: Callable[[PostgresTransaction], T]) -> T:
         """What `work` reads. As `write`, which see."""
@@ -167,6 +173,14 @@ class PostgresDatabase:
             apply(transaction, component, steps)
 
         self._transact(work, self._patience)
+
+    def said(self, statement: str) -> bytes:
+        """The statement as psycopg takes it, for a connection of the application's."""
+        return _said(self._dialect, statement, self._clock).encode()
+
+    def plain(self, statement: str) -> str:
+        """The statement with `?` for each value, for other drivers and for people."""
+        return _said(self._plain, statement, self._clock)
 
     def close(self) -> None:
         """Close our own connections; a pool stays open. Using them afterwards is a RuntimeError."""
@@ -194,20 +208,26 @@ class PostgresDatabase:
                 if lent.info.transaction_status == TransactionStatus.IDLE:
                     lent.isolation_level = isolation
 
-    def _transact(self, work: Callable[[PostgresTransaction], T], patience: float) -> T:
+    def _transact(
+        self,
+        work: Callable[[PostgresTransaction], T],
+        patience: float,
+        lock_timeout: float | None = None,
+    ) -> T:
         deadline = time.monotonic() + patience
 
         def once() -> T:
             with self.connection() as connection, connection.transaction():
-                transaction = PostgresTransaction(connection, self.dialect, self._clock)
-                left = f"{max(1, round((deadline - time.monotonic()) * 1000))}ms"
-                transaction.rows(_LIMITS, (left, left))
+                transaction = PostgresTransaction(connection, self._dialect, self._clock)
+                left = max(0.001, deadline - time.monotonic())
+                waiting = left if lock_timeout is None else min(left, lock_timeout)
+                transaction.rows(_LIMITS, (_milliseconds(waiting), _milliseconds(left)))
                 return work(transaction)
 
         return patiently(once, pauses=_PAUSES, passes=is_passing, deadline=deadline)
 
     def _opened(self) -> Connection:
-        connection = psycopg.connect(self.conninfo, autocommit=True)
+        connection = psycopg.connect(self._target, autocommit=True)
         try:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.execute(_SESSION)
@@ -215,6 +235,10 @@ class PostgresDatabase:
             connection.close()
             raise
         return connection
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"
 
 
 def is_passing(error: Exception) -> bool:
@@ -241,11 +265,20 @@ def _complete(conninfo: str) -> str:
     return make_conninfo(conninfo, **{**_CONNECTION, **given})
 
 
-def _dialect(schema: str | None) -> Dialect:
+def _said(dialect: Dialect, statement: str, clock: Callable[[], int] | None) -> str:
+    if clock is None:
+        return dialect.said(statement)
+    now = f"{clock()}::bigint"
+    return dialect.said(statement, now=now, as_of=now)
+
+
+def _dialect(schema: str | None, mark: str) -> Dialect:
     prefix = "backoff_"
     if schema is not None:
+        prefix = f"{sql.Identifier(schema).as_string()}.{prefix}"
+    if mark == "%s":
         # psycopg reads a % in a statement as the beginning of a value.
-        prefix = f"{sql.Identifier(schema).as_string()}.{prefix}".replace("%", "%%")
+        prefix = prefix.replace("%", "%%")
     return Dialect(
         {
             "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -255,6 +288,11 @@ def _dialect(schema: str | None) -> Dialect:
             "big": "BIGINT",
             "real": "DOUBLE PRECISION",
             "bytes": "BYTEA",
+            "among": "= ANY(?)",
+            "clustered": "",
+            "lock": "FOR NO KEY UPDATE OF g",
+            "lock_free": "FOR NO KEY UPDATE OF g SKIP LOCKED",
+            "take_free": "FOR UPDATE SKIP LOCKED",
         },
-        "%s",
+        mark,
     )

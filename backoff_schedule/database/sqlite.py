@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from os import fspath
@@ -37,6 +38,11 @@ _WORDS = {
     "big": "INTEGER",
     "real": "REAL",
     "bytes": "BLOB",
+    "among": "IN (SELECT value FROM json_each(?))",
+    "clustered": "WITHOUT ROWID",
+    "lock": "",
+    "lock_free": "",
+    "take_free": "",
 }
 DIALECT = Dialect(_WORDS, "?")
 
@@ -63,6 +69,10 @@ class SQLiteTransaction:
     def now(self) -> int:
         """Microseconds since the epoch, read now."""
         return self._clock()
+
+    def numbers(self, values: Sequence[int]) -> object:
+        """A list as the value of `{among}`."""
+        return json.dumps(values)
 
 
 class SQLiteDatabase:
@@ -132,6 +142,10 @@ class SQLiteDatabase:
                 connection, "PRAGMA journal_mode = WAL", time.monotonic() + self._patience
             )
         self.write(lambda transaction: apply(transaction, component, steps))
+
+    def now(self) -> int:
+        """Microseconds since the epoch, read now."""
+        return self._clock()
 
     def close(self) -> None:
         """Close every connection. Using the database afterwards is a RuntimeError."""

@@ -312,6 +312,23 @@ class Endpoint:
     secrets: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A change of an endpoint.
+
+    Attributes:
+        at: When it happened.
+        event: `"opened"`, `"half_open"`, `"closed"` (its breaker), `"disabled"`, `"enabled"`.
+        actor: Who made it: `"worker"`, `"auto_disable"`, or whom the caller named.
+        reason: Why; None if nobody said.
+    """
+
+    at: datetime
+    event: str
+    actor: str
+    reason: str | None
+
+
 def _check_reason(reason: str) -> None:
     if not isinstance(reason, str):
         raise TypeError(f"{refusal('reason', reason, 'text')}, not {type(reason).__name__}")

@@ -1,0 +1,243 @@
+"""The gate of an endpoint: whether more may be sent to it, and what its results change.
+
+A gate is read under a lock, changed as a value, and written once. The rules of its breaker are
+those of `CircuitBreaker`, whose state is stored as it is; there is no second set of them here.
+Instants are epoch seconds.
+
+| result | breaker | auto-disable |
+|---|---|---|
+| delivered | success | success |
+| transient | failure | failure |
+| permanent, with a status | success: somebody answers | failure |
+| permanent, without a status | cancel: it says nothing of the endpoint | failure |
+| lost, unsent | nothing, but the probe's place is free | nothing |
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from ..breaker import CircuitState, Permit
+from ..lockout import LAST_SECOND
+from .endpoints import log
+from .model import Delivered, Permanent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ..breaker import CircuitBreaker
+    from ..database.transaction import Transaction
+    from ..failure_window import WindowState
+    from .model import Claim, Decision, Outcome
+    from .policy import DeliveryPolicy
+    from .statements import Statements
+
+_FETCH = """
+SELECT g.endpoint_id, g.max_in_flight, g.disabled_at, g.enabled_at, g.status, g.generation,
+    g.circuit, g.failures, g.probe_id, e.name, e.url, e.secrets, e.policy
+FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
+WHERE g.endpoint_id {among}
+ORDER BY g.endpoint_id
+"""
+_LOCK = _FETCH + "{lock}"
+_LOCK_FREE = _FETCH + "{lock_free}"
+
+
+@dataclass(slots=True)
+class Gate:
+    """A gate, locked. What is set or counted here is written by the store."""
+
+    endpoint_id: int
+    max_in_flight: int | None
+    disabled_at: int | None
+    enabled_at: int | None
+    status: str
+    generation: int
+    _circuit: str
+    _failures: str
+    probe_id: int | None
+    name: str
+    url: str | None
+    secrets: str
+    policy: str
+
+    disabled_reason: str | None = None
+    changed: bool = False
+    delivered: int = 0
+    retried: int = 0
+    failed: int = 0
+    dead: int = 0
+    expired: int = 0
+    lost: int = 0
+    seconds: float = 0.0
+    events: list[tuple[str, str, str | None]] = field(default_factory=list)
+    _state: CircuitState | None = None
+    _window: WindowState | None = None
+
+    @property
+    def state(self) -> CircuitState:
+        """The breaker's state. It is only read where somebody asks, since most gates are closed."""
+        if self._state is None:
+            self._state = CircuitState.from_dict(json.loads(self._circuit))
+        return self._state
+
+    def permit(self, policy: DeliveryPolicy, now: float) -> tuple[CircuitState, Permit] | None:
+        """The state after one more claim, and its permit; None if the breaker lets nothing through.
+
+        Nothing is changed before `admit` says that it was used.
+        """
+        if policy.breaker is None:
+            return self.state, Permit(self.generation)
+        state, permit = policy.breaker.ask(self.state, now)
+        return None if permit is None else (state, permit)
+
+    def admit(self, state: CircuitState, delivery_id: int) -> None:
+        """Make a claimed row the probe."""
+        self._move(state)
+        self.probe_id = delivery_id
+
+    def free_probe(self, breaker: CircuitBreaker | None, delivery_id: int, now: float) -> None:
+        """Free the probe's place if this row has it, since there will be no result."""
+        if breaker is not None and self.probe_id == delivery_id:
+            self._move(breaker.after_cancel(self.state, Permit(self.generation), now))
+
+    def count(
+        self, claim: Claim, outcome: Outcome, decision: Decision, seconds: float, now: float
+    ) -> None:
+        """Take one result in."""
+        self.changed = True
+        self.seconds += seconds
+        if decision.state == "delivered":
+            self.delivered += 1
+        elif decision.state == "pending":
+            self.retried += 1
+        elif decision.state == "failed":
+            self.failed += 1
+        else:
+            self.dead += 1
+        self._feed_breaker(claim, outcome, now)
+        self._feed_auto_disable(claim.policy, outcome, now)
+        if isinstance(outcome, Permanent) and outcome.disable_endpoint:
+            self.disable(now, "worker", outcome.reason)
+
+    def count_unsent(self, decision: Decision) -> None:
+        """Take a row in that ended before it was sent."""
+        self.changed = True
+        if decision.state == "expired":
+            self.expired += 1
+        else:
+            self.dead += 1
+
+    def count_lost(self) -> None:
+        """Take a try in whose lease ended."""
+        self.changed = True
+        self.lost += 1
+
+    def disable(self, now: float, actor: str, reason: str) -> None:
+        """Let the rows of this endpoint wait until somebody enables it."""
+        if self.disabled_at is not None:
+            return
+        self.changed = True
+        self.disabled_at = round(now * 1_000_000)
+        self.disabled_reason = reason
+        self.events.append(("disabled", actor, reason))
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """What is written: the state as it is, and what is added to each count."""
+        return (
+            *(self.status, self.until, self.generation, self.circuit, self.failures),
+            *(self.probe_id, self.disabled_at, self.disabled_reason),
+            *(self.delivered, self.retried, self.failed, self.dead, self.expired),
+            *(self.lost, self.seconds),
+        )
+
+    @property
+    def circuit(self) -> str:
+        """The breaker's state as it is stored."""
+        return self._circuit if self._state is None else json.dumps(self._state.as_dict())
+
+    @property
+    def failures(self) -> str:
+        """The auto-disable's window as it is stored."""
+        return self._failures if self._window is None else json.dumps(self._window)
+
+    @property
+    def until(self) -> int | None:
+        """From when on a claim may ask the breaker again, in microseconds; None while closed."""
+        until = self.state.until
+        return None if until is None else int(min(until, LAST_SECOND) * 1_000_000)
+
+    def _feed_breaker(self, claim: Claim, outcome: Outcome, now: float) -> None:
+        breaker = claim.policy.breaker
+        if breaker is None:
+            return
+        permit = Permit(claim.generation)
+        if isinstance(outcome, Delivered):
+            state = breaker.after_success(self.state, permit, now)
+        elif not isinstance(outcome, Permanent):
+            state = breaker.after_failure(self.state, permit, now)
+        elif outcome.status is not None:
+            state = breaker.after_success(self.state, permit, now)
+        else:
+            state = breaker.after_cancel(self.state, permit, now)
+        self._move(state)
+
+    def _feed_auto_disable(self, policy: DeliveryPolicy, outcome: Outcome, now: float) -> None:
+        rule = policy.auto_disable
+        if rule is None:
+            return
+        if self._window is None:
+            kept = json.loads(self._failures)
+            self._window = tuple((int(b), int(a), int(f)) for b, a, f in kept)
+        failed = not isinstance(outcome, Delivered)
+        self._window = rule.failure_window.add(self._window, now, failed)
+        attempts, failures = rule.failure_window.totals(self._window, now)
+        if rule.trips(attempts, failures):
+            reason = f"{failures} of {attempts} tries failed"
+            self.disable(now, "auto_disable", reason)
+
+    def _move(self, state: CircuitState) -> None:
+        before = self.state
+        if state is before:
+            return
+        self.changed = True
+        self._state = state
+        self.status = state.phase
+        self.generation = state.generation
+        if state.phase != "half_open":
+            self.probe_id = None
+        event = _EVENTS.get((before.phase, state.phase))
+        if event is not None:
+            self.events.append((event, "worker", None))
+
+
+_EVENTS = {
+    ("closed", "open"): "opened",
+    ("half_open", "open"): "opened",
+    ("open", "half_open"): "half_open",
+    ("vacant", "half_open"): "half_open",
+    ("half_open", "closed"): "closed",
+}
+
+
+def write_gates(transaction: Transaction, statements: Statements, gates: Iterable[Gate]) -> None:
+    """Write what has changed, and what happened to whom."""
+    changed = [gate for gate in gates if gate.changed]
+    if not changed:
+        return
+    statements.write_gates(transaction, changed)
+    for gate in changed:
+        for event, actor, reason in gate.events:
+            log(transaction, gate.endpoint_id, event, actor, reason)
+
+
+def locked_gates(
+    transaction: Transaction, endpoints: list[int], *, wait: bool = True
+) -> list[Gate]:
+    """The gates of these endpoints, locked in ascending order; the free ones if not `wait`."""
+    statement = _LOCK if wait else _LOCK_FREE
+    return [Gate(*row) for row in transaction.rows(statement, (transaction.numbers(endpoints),))]

@@ -1,0 +1,211 @@
+"""The outbox in PostgreSQL, for workers on any number of machines."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from ..database.postgres import PostgresDatabase
+from ..refusals import refusal
+from .enqueueing import FIND, INSERT, RETURNING, checked_event, statement
+from .model import Ticket
+from .outbox import Outbox
+from .schema import COMPONENT, steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from ..database.postgres import Pool
+    from ..database.transaction import Transaction
+    from ..durations import DurationLike
+    from .claiming import Claiming
+    from .enqueueing import Event, Style
+    from .gate import Gate
+    from .model import Claim
+
+# Then the claim goes on without the gate that somebody holds.
+_GATE_TIMEOUT = 1.0
+_STEPS = steps("to_timestamp(d.finished_at / 1000000.0)")
+# MATERIALIZED, since a plan that ran the inner query twice would take more than was wanted.
+_TAKE = """
+WITH wanted AS (
+    SELECT * FROM unnest(?::bigint[], ?::integer[], ?::bigint[]) AS w(endpoint_id, count, lease)
+), due AS MATERIALIZED (
+    SELECT d.id, d.next_attempt_at, w.lease
+    FROM wanted AS w CROSS JOIN LATERAL (
+        SELECT id, next_attempt_at FROM {prefix}deliveries
+        WHERE state = 'pending' AND endpoint_id = w.endpoint_id AND next_attempt_at <= {as_of}
+        ORDER BY next_attempt_at, id LIMIT w.count {take_free}
+    ) AS d
+)
+UPDATE {prefix}deliveries AS d
+SET state = 'sending', attempts = d.attempts + 1, token = d.token + 1, claimed_at = {now},
+    next_attempt_at = {now} + due.lease,
+    first_claimed_at = COALESCE(d.first_claimed_at, {now})
+FROM due WHERE d.id = due.id
+RETURNING d.id, d.endpoint_id, d.event_id, d.type, d.payload, d.attempts, d.token, d.redrives,
+    d.created_at, d.expires_at, d.first_claimed_at, d.claimed_at, due.next_attempt_at
+"""
+_FINISH = """
+WITH given AS (
+    SELECT * FROM unnest(
+        ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::integer[], ?::text[],
+        ?::text[], ?::integer[], ?::integer[], ?::text[], ?::bigint[], ?::float8[], ?::text[]
+    ) AS g(id, token, state, due, finished, status, error, reason, redrive, number, event_id,
+        started, seconds, outcome)
+), moved AS (
+    UPDATE {prefix}deliveries AS d
+    SET state = g.state, next_attempt_at = g.due, finished_at = g.finished,
+        last_status = g.status, last_error = g.error, reason = g.reason
+    FROM given AS g WHERE d.id = g.id AND d.token = g.token AND d.state = 'sending'
+    RETURNING d.id
+)
+INSERT INTO {prefix}tries
+    (delivery_id, redrive, number, event_id, started_at, seconds, status, error, outcome)
+SELECT g.id, g.redrive, g.number, g.event_id, g.started, g.seconds, g.status, g.error, g.outcome
+FROM given AS g JOIN moved ON moved.id = g.id
+RETURNING delivery_id
+"""
+_GATES = """
+UPDATE {prefix}gates AS g
+SET status = u.status, until = u.until, generation = u.generation, circuit = u.circuit,
+    failures = u.failures, probe_id = u.probe_id, disabled_at = u.disabled_at,
+    disabled_reason = COALESCE(u.disabled_reason, g.disabled_reason),
+    delivered = g.delivered + u.delivered, retried = g.retried + u.retried,
+    failed = g.failed + u.failed, dead = g.dead + u.dead, expired = g.expired + u.expired,
+    lost = g.lost + u.lost, seconds = g.seconds + u.seconds
+FROM unnest(
+    ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[],
+    ?::integer[], ?::integer[], ?::integer[], ?::integer[], ?::integer[], ?::integer[],
+    ?::float8[], ?::bigint[]
+) AS u(status, until, generation, circuit, failures, probe_id, disabled_at, disabled_reason,
+    delivered, retried, failed, dead, expired, lost, seconds, endpoint_id)
+WHERE g.endpoint_id = u.endpoint_id
+"""
+
+
+class _Statements:
+    def take(
+        self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
+    ) -> dict[int, list[tuple[Any, ...]]]:
+        taken: dict[int, list[tuple[Any, ...]]] = {}
+        rows = transaction.rows(_TAKE, _columns(wanted))
+        for row in sorted(rows, key=itemgetter(12, 0)):
+            taken.setdefault(row[1], []).append(row)
+        return taken
+
+    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
+        return {row[0] for row in transaction.rows(_FINISH, _columns(results))}
+
+    def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
+        transaction.change(_GATES, _columns([(*gate.row, gate.endpoint_id) for gate in gates]))
+
+
+class PostgresOutbox(Outbox):
+    """An outbox in PostgreSQL. Needs the extra `postgres`.
+
+    - `conninfo_or_pool`: where to connect, or a `psycopg_pool.ConnectionPool` or another pool with
+      `connection()`. Behind PgBouncer hand over a pool whose connections have
+      `prepare_threshold=None`.
+    - `schema`: where the tables are; None leaves it to the search path.
+    - `clock`: for tests: answers an aware datetime in place of the server's time, everywhere.
+
+    All times are the server's own, so workers whose clocks differ agree.
+    """
+
+    def __init__(
+        self,
+        conninfo_or_pool: str | Pool,
+        *,
+        schema: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._postgres = PostgresDatabase(conninfo_or_pool, schema=schema, clock=clock)
+        super().__init__(self._postgres, _Statements())
+
+    @property
+    def conninfo(self) -> str | None:
+        """Where it connects; None with a pool."""
+        return self._postgres.conninfo
+
+    def migrate(self) -> None:
+        """Make the tables, or bring them to the newest version.
+
+        Raises `RuntimeError` for tables that a newer release has made.
+        """
+        self._database.migrate(COMPONENT, _STEPS)
+
+    def schema_sql(self) -> str:
+        """What `migrate` does in an empty schema, as statements for another migration tool."""
+        return self._script(_STEPS, self._postgres.plain)
+
+    def _claim(self, claiming: Claiming) -> list[Claim]:
+        return self._postgres.write(claiming, lock_timeout=_GATE_TIMEOUT)
+
+    async def aenqueue(
+        self,
+        endpoint: str,
+        payload: bytes,
+        *,
+        type: str | None = None,
+        event_id: str | None = None,
+        ttl: DurationLike | None = None,
+        at: datetime | None = None,
+        connection: psycopg.AsyncConnection[Any],
+    ) -> Ticket:
+        """`enqueue` in the transaction of a `psycopg.AsyncConnection`; see there."""
+        if not isinstance(connection, psycopg.AsyncConnection):
+            raise _wrong_connection(connection, "a psycopg.AsyncConnection")
+        event = checked_event(endpoint, payload, type, event_id, ttl, at)
+        _check_transaction(connection)
+        insert, find = self._postgres.said(RETURNING), self._postgres.said(FIND)
+        async with connection.cursor(row_factory=tuple_row) as cursor:
+            while True:
+                await cursor.execute(insert, event.values)
+                if await cursor.fetchall():
+                    return Ticket(event.event_id, created=True)
+                await cursor.execute(find, (event.event_id, event.endpoint))
+                ticket = event.ticket_of(await cursor.fetchall())
+                if ticket is not None:
+                    return ticket
+
+    def _enqueue_on(self, connection: Any, event: Event) -> Ticket:
+        if not isinstance(connection, psycopg.Connection):
+            raise _wrong_connection(connection, "a psycopg.Connection")
+        _check_transaction(connection)
+        insert, find = self._postgres.said(RETURNING), self._postgres.said(FIND)
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            while True:
+                if cursor.execute(insert, event.values).fetchall():
+                    return Ticket(event.event_id, created=True)
+                cursor.execute(find, (event.event_id, event.endpoint))
+                ticket = event.ticket_of(cursor.fetchall())
+                if ticket is not None:
+                    return ticket
+
+    def _insert_statement(self, event: Event, style: Style) -> tuple[str, Any]:
+        return statement(self._postgres.plain(INSERT), event.values, style)
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _check_transaction(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
+        raise ValueError(
+            "connection is in autocommit and in no transaction, so the event would be committed "
+            "alone: begin the transaction that it belongs to"
+        )
+
+
+def _wrong_connection(connection: object, rule: str) -> TypeError:
+    whole = f"{rule}: hand over the driver's own"
+    kind = type(connection).__name__
+    return TypeError(f"{refusal('connection', connection, whole)}, not {kind}")

@@ -1,0 +1,127 @@
+"""Settle: the results of tries, their history, and then each gate once, in one transaction."""
+
+from __future__ import annotations
+
+from ..database.clock import from_microseconds, to_microseconds
+from .deciding import decide
+from .gate import locked_gates, write_gates
+from .model import Delivered, as_outcome
+from .text import stored_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..database.transaction import Transaction
+    from .model import Claim, Decision, Outcome
+    from .statements import Statements
+
+_RELEASE = """
+UPDATE {prefix}deliveries
+SET state = 'pending', attempts = attempts - 1, next_attempt_at = {now},
+    first_claimed_at = CASE WHEN attempts = 1 THEN NULL ELSE first_claimed_at END
+WHERE id = ? AND token = ? AND state = 'sending'
+"""
+# A lost row stays one, so that wherever it is claimed next, it is alone again.
+_RELEASE_LOST = """
+UPDATE {prefix}deliveries SET attempts = attempts - 1, next_attempt_at = {now}
+WHERE id = ? AND token = ? AND state = 'sending'
+"""
+# The attempt was counted at the claim, and is given back since nothing was sent.
+END_UNSENT = """
+UPDATE {prefix}deliveries
+SET state = ?, attempts = attempts - 1, next_attempt_at = NULL, finished_at = {now}, reason = ?
+WHERE id = ? AND token = ? AND state = 'sending'
+"""
+_OUTCOMES = {"pending": "retry"}
+
+
+def settle(
+    transaction: Transaction, statements: Statements, results: Sequence[tuple[Claim, object]]
+) -> list[Decision | None]:
+    """What became of each row; None where the row was no longer this claim's."""
+    now = transaction.now()
+    moment = from_microseconds(now)
+    decided: dict[int, tuple[Claim, Outcome, Decision, float]] = {}
+    rows = []
+    for claim, answer in results:
+        # A row that stands twice in one batch is settled by its first result.
+        if claim.id in decided:
+            continue
+        outcome = as_outcome(answer)
+        decision = decide(outcome, claim, claim.policy, moment)
+        started = to_microseconds(claim.claimed_at)
+        seconds = max(0, now - started) / 1_000_000
+        due = decision.next_attempt_at
+        decided[claim.id] = (claim, outcome, decision, seconds)
+        rows.append(
+            (
+                claim.id,
+                claim.token,
+                decision.state,
+                None if due is None else to_microseconds(due),
+                now if due is None else None,
+                outcome.status,
+                None if isinstance(outcome, Delivered) else stored_text(outcome.reason),
+                None if decision.reason is None else stored_text(decision.reason),
+                claim.redrives,
+                claim.attempt,
+                claim.event_id,
+                started,
+                seconds,
+                _OUTCOMES.get(decision.state, decision.state),
+            )
+        )
+    matched = statements.finish(transaction, rows)
+    fed = [entry for number, entry in decided.items() if number in matched]
+    endpoints = sorted({claim.endpoint_id for claim, *_ in fed})
+    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
+    for claim, outcome, decision, seconds in fed:
+        gates[claim.endpoint_id].count(claim, outcome, decision, seconds, now / 1_000_000)
+    write_gates(transaction, statements, gates.values())
+    return [
+        decided[claim.id][2] if claim is decided[claim.id][0] and claim.id in matched else None
+        for claim, _ in results
+    ]
+
+
+def release(transaction: Transaction, statements: Statements, claims: Sequence[Claim]) -> None:
+    """Give rows back that were not sent: due now, the attempt not counted."""
+    freed = []
+    for claim in claims:
+        statement = _RELEASE_LOST if claim.lost else _RELEASE
+        if transaction.change(statement, (claim.id, claim.token)) and claim.probe:
+            freed.append(claim)
+    _free_probes(transaction, statements, freed)
+
+
+def end_unsent(
+    transaction: Transaction,
+    statements: Statements,
+    ended: Sequence[tuple[Claim, Decision]],
+) -> None:
+    """End rows whose time ran out between the claim and the send."""
+    counted = [
+        (claim, decision)
+        for claim, decision in ended
+        if transaction.change(END_UNSENT, (decision.state, decision.reason, claim.id, claim.token))
+    ]
+    endpoints = sorted({claim.endpoint_id for claim, _ in counted})
+    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
+    now = transaction.now() / 1_000_000
+    for claim, decision in counted:
+        gate = gates[claim.endpoint_id]
+        gate.count_unsent(decision)
+        gate.free_probe(claim.policy.breaker, claim.id, now)
+    write_gates(transaction, statements, gates.values())
+
+
+def _free_probes(transaction: Transaction, statements: Statements, claims: Sequence[Claim]) -> None:
+    if not claims:
+        return
+    endpoints = sorted({claim.endpoint_id for claim in claims})
+    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
+    now = transaction.now() / 1_000_000
+    for claim in claims:
+        gates[claim.endpoint_id].free_probe(claim.policy.breaker, claim.id, now)
+    write_gates(transaction, statements, gates.values())

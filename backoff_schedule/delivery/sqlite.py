@@ -1,0 +1,171 @@
+"""The outbox in a SQLite file: the application's own, shared by any number of its processes."""
+
+from __future__ import annotations
+
+import sqlite3
+from operator import itemgetter
+
+from ..database.sqlite import DIALECT, SQLiteDatabase
+from ..refusals import refusal
+from .enqueueing import FIND, INSERT, RETURNING, statement
+from .model import Ticket
+from .outbox import Outbox
+from .schema import COMPONENT, steps
+from .statements import CLAIMED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from os import PathLike
+    from typing import Any
+
+    from ..database.transaction import Transaction
+    from .enqueueing import Event, Style
+    from .gate import Gate
+
+_STEPS = steps("strftime('%Y-%m-%dT%H:%M:%fZ', d.finished_at / 1000000.0, 'unixepoch')")
+_TAKE = (
+    """
+UPDATE {prefix}deliveries
+SET state = 'sending', attempts = attempts + 1, token = token + 1, claimed_at = {now},
+    next_attempt_at = {now} + ?, first_claimed_at = COALESCE(first_claimed_at, {now})
+WHERE id IN (
+    SELECT id FROM {prefix}deliveries
+    WHERE state = 'pending' AND endpoint_id = ? AND next_attempt_at <= {as_of}
+    ORDER BY next_attempt_at, id LIMIT ?
+)
+RETURNING """
+    + CLAIMED
+)
+_FINISH = """
+UPDATE {prefix}deliveries
+SET state = ?, next_attempt_at = ?, finished_at = ?, last_status = ?, last_error = ?, reason = ?
+WHERE id = ? AND token = ? AND state = 'sending'
+"""
+_TRY = """
+INSERT INTO {prefix}tries
+    (delivery_id, redrive, number, event_id, started_at, seconds, status, error, outcome)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_GATE = """
+UPDATE {prefix}gates
+SET status = ?, until = ?, generation = ?, circuit = ?, failures = ?, probe_id = ?,
+    disabled_at = ?, disabled_reason = COALESCE(?, disabled_reason), delivered = delivered + ?,
+    retried = retried + ?, failed = failed + ?, dead = dead + ?, expired = expired + ?,
+    lost = lost + ?, seconds = seconds + ?
+WHERE endpoint_id = ?
+"""
+
+
+class _Statements:
+    def take(
+        self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
+    ) -> dict[int, list[tuple[Any, ...]]]:
+        # An UPDATE answers in no order; the number is that of the enqueue.
+        return {
+            endpoint: sorted(transaction.rows(_TAKE, (lease, endpoint, count)), key=itemgetter(0))
+            for endpoint, count, lease in wanted
+        }
+
+    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
+        matched = set()
+        tries = []
+        change = transaction.change
+        for row in results:
+            number, token, state, due, finished, status, error, reason = row[:8]
+            if change(_FINISH, (state, due, finished, status, error, reason, number, token)):
+                redrive, attempt, event_id, started, seconds, outcome = row[8:]
+                matched.add(number)
+                tries.append(
+                    (number, redrive, attempt, event_id, started, seconds, status, error, outcome)
+                )
+        transaction.change_each(_TRY, tries)
+        return matched
+
+    def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
+        transaction.change_each(_GATE, [(*gate.row, gate.endpoint_id) for gate in gates])
+
+
+class SQLiteOutbox(Outbox):
+    """An outbox in a SQLite file.
+
+    - `path`: the application's own file, so that an event is enqueued in the transaction that it is
+      about. `migrate` switches it to WAL. Not on a network file system.
+    - `clock`: for tests: answers an aware datetime in place of the system's time, everywhere.
+
+    Any number of processes and threads may enqueue and run workers. Begin a transaction in which
+    you enqueue with `BEGIN IMMEDIATE`: one that reads first and writes later fails at once when
+    somebody else has written in between.
+
+    Examples:
+        >>> import sqlite3, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     outbox = SQLiteOutbox(f"{folder}/app.db")
+        ...     outbox.migrate()
+        ...     outbox.add_endpoint("acme", url="https://acme.example/hooks")
+        ...     ticket = outbox.enqueue("acme", b'{"id": 1}', event_id="order-1")
+        ...     state = outbox.get("order-1", "acme").state
+        ...     outbox.close()
+        >>> ticket, state
+        (Ticket(event_id='order-1', created=True), 'pending')
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], *, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._sqlite = SQLiteDatabase(path, clock=clock)
+        super().__init__(self._sqlite, _Statements())
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._sqlite.path
+
+    def migrate(self) -> None:
+        """Make the tables, or bring them to the newest version; switch the file to WAL.
+
+        Raises `RuntimeError` for tables that a newer release has made.
+        """
+        self._database.migrate(COMPONENT, _STEPS)
+
+    def schema_sql(self) -> str:
+        """What `migrate` does in an empty file, as statements for another migration tool."""
+        return self._script(_STEPS, DIALECT.said)
+
+    def _enqueue_on(self, connection: Any, event: Event) -> Ticket:
+        if not isinstance(connection, sqlite3.Connection):
+            rule = "a sqlite3.Connection: hand over the driver's own"
+            raise TypeError(
+                f"{refusal('connection', connection, rule)}, not {type(connection).__name__}"
+            )
+        _check_transaction(connection)
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        said = DIALECT.said(RETURNING, now="?")
+        values = self._with_time(event)
+        while True:
+            if cursor.execute(said, values).fetchall():
+                return Ticket(event.event_id, created=True)
+            find = (event.event_id, event.endpoint)
+            ticket = event.ticket_of(cursor.execute(DIALECT.said(FIND), find).fetchall())
+            if ticket is not None:
+                return ticket
+
+    def _insert_statement(self, event: Event, style: Style) -> tuple[str, Any]:
+        return statement(DIALECT.said(INSERT, now="?"), self._with_time(event), style)
+
+    def _with_time(self, event: Event) -> tuple[Any, ...]:
+        return (*event.values[:-1], self._sqlite.now(), event.values[-1])
+
+
+def _check_transaction(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        return
+    # sqlite3's legacy mode, the only one before Python 3.12, begins one before an INSERT.
+    begins = getattr(connection, "autocommit", -1) == -1 and connection.isolation_level is not None
+    if not begins:
+        raise ValueError(
+            "connection is in autocommit and in no transaction, so the event would be committed "
+            "alone: begin the transaction that it belongs to"
+        )

@@ -1,0 +1,46 @@
+"""The few statements of delivery that SQLite and PostgreSQL do not have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..database.transaction import Transaction
+    from .gate import Gate
+
+CLAIMED = (
+    "id, endpoint_id, event_id, type, payload, attempts, token, redrives, created_at, "
+    "expires_at, first_claimed_at, claimed_at"
+)
+"""The columns of a claimed row."""
+
+
+class Statements(Protocol):
+    """What each store says in its own way."""
+
+    def take(
+        self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
+    ) -> dict[int, list[tuple[Any, ...]]]:
+        """Claim pending rows that are due, of each endpoint at most so many, the oldest first.
+
+        `wanted` has the endpoint, the number of rows, and the microseconds of the lease. The answer
+        has the columns `CLAIMED`, by endpoint, in the order in which they were due.
+        """
+        ...
+
+    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Write the results of tries, and a history entry for each; answer the ids that matched.
+
+        A result has: id, token, state, next_attempt_at, finished_at, status, error, reason,
+        redrive, number, event_id, started_at, seconds, outcome. One whose row is no longer
+        `sending` under this token matches nothing and writes nothing.
+        """
+        ...
+
+    def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
+        """Write these gates, each once."""
+        ...
