@@ -124,6 +124,7 @@ class Claiming:
             if self._ring.is_stale():
                 self._ring.look(transaction)
                 self._fresh = True
+                self._visited.clear()
             self._turn = self._ring.turn(self._limit, self._visited)
             self._lost_turn = self._ring.lost_turn(self._limit, self._visited) if self._lost else []
             self._visited.update(self._turn, self._lost_turn)

@@ -44,11 +44,32 @@ class Outbox:
     instant in the answers is an aware datetime in UTC.
     """
 
-    def __init__(self, database: Database, statements: Statements) -> None:
+    def __init__(
+        self,
+        database: Database,
+        statements: Statements,
+        steps: Sequence[Sequence[str]],
+        plain: Callable[[str], str],
+    ) -> None:
         self._database = database
         self._statements = statements
+        self._steps = steps
+        self._plain = plain
         self._ring = Ring()
         self._policies = PolicyCache(DEFAULT_POLICY)
+
+    def migrate(self) -> None:
+        """Make the tables, or bring them to the newest version. Does nothing where that is done.
+
+        A SQLite file is switched to WAL. Raises `RuntimeError` for tables that a newer release has
+        made.
+        """
+        self._database.migrate(COMPONENT, self._steps)
+
+    def schema_sql(self) -> str:
+        """What `migrate` does in an empty database, as statements for another migration tool."""
+        statements = script(COMPONENT, self._steps)
+        return "".join(f"{self._plain(statement).strip()};\n\n" for statement in statements)
 
     def close(self) -> None:
         """Close our own connections; a pool of the application's stays open."""
@@ -375,10 +396,6 @@ class Outbox:
 
     def _insert_statement(self, event: Event, style: Style) -> tuple[str, Any]:
         raise NotImplementedError
-
-    @staticmethod
-    def _script(steps: Sequence[Sequence[str]], said: Callable[[str], str]) -> str:
-        return "".join(f"{said(made).strip()};\n\n" for made in script(COMPONENT, steps))
 
 
 def _count(limit: int) -> int:

@@ -13,7 +13,7 @@ from ..refusals import refusal
 from .enqueueing import FIND, INSERT, RETURNING, checked_event, statement
 from .model import Ticket
 from .outbox import Outbox
-from .schema import COMPONENT, steps
+from .schema import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,23 +127,12 @@ class PostgresOutbox(Outbox):
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._postgres = PostgresDatabase(conninfo_or_pool, schema=schema, clock=clock)
-        super().__init__(self._postgres, _Statements())
+        super().__init__(self._postgres, _Statements(), _STEPS, self._postgres.plain)
 
     @property
     def conninfo(self) -> str | None:
         """Where it connects; None with a pool."""
         return self._postgres.conninfo
-
-    def migrate(self) -> None:
-        """Make the tables, or bring them to the newest version.
-
-        Raises `RuntimeError` for tables that a newer release has made.
-        """
-        self._database.migrate(COMPONENT, _STEPS)
-
-    def schema_sql(self) -> str:
-        """What `migrate` does in an empty schema, as statements for another migration tool."""
-        return self._script(_STEPS, self._postgres.plain)
 
     def _claim(self, claiming: Claiming) -> list[Claim]:
         return self._postgres.write(claiming, lock_timeout=_GATE_TIMEOUT)

@@ -43,8 +43,9 @@ def settle(
     now = transaction.now()
     moment = from_microseconds(now)
     decided: dict[int, tuple[Claim, Outcome, Decision, float]] = {}
+    places: dict[int, int] = {}
     rows = []
-    for claim, answer in results:
+    for place, (claim, answer) in enumerate(results):
         # A row that stands twice in one batch is settled by its first result.
         if claim.id in decided:
             continue
@@ -54,6 +55,7 @@ def settle(
         seconds = max(0, now - started) / 1_000_000
         due = decision.next_attempt_at
         decided[claim.id] = (claim, outcome, decision, seconds)
+        places[claim.id] = place
         rows.append(
             (
                 claim.id,
@@ -79,10 +81,10 @@ def settle(
     for claim, outcome, decision, seconds in fed:
         gates[claim.endpoint_id].count(claim, outcome, decision, seconds, now / 1_000_000)
     write_gates(transaction, statements, gates.values())
-    return [
-        decided[claim.id][2] if claim is decided[claim.id][0] and claim.id in matched else None
-        for claim, _ in results
-    ]
+    answers: list[Decision | None] = [None] * len(results)
+    for claim, _, decision, _ in fed:
+        answers[places[claim.id]] = decision
+    return answers
 
 
 def release(transaction: Transaction, statements: Statements, claims: Sequence[Claim]) -> None:

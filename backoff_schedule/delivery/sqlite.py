@@ -10,7 +10,7 @@ from ..refusals import refusal
 from .enqueueing import FIND, INSERT, RETURNING, statement
 from .model import Ticket
 from .outbox import Outbox
-from .schema import COMPONENT, steps
+from .schema import steps
 from .statements import CLAIMED
 
 TYPE_CHECKING = False
@@ -115,23 +115,12 @@ class SQLiteOutbox(Outbox):
         self, path: str | PathLike[str], *, clock: Callable[[], datetime] | None = None
     ) -> None:
         self._sqlite = SQLiteDatabase(path, clock=clock)
-        super().__init__(self._sqlite, _Statements())
+        super().__init__(self._sqlite, _Statements(), _STEPS, DIALECT.said)
 
     @property
     def path(self) -> str:
         """The file."""
         return self._sqlite.path
-
-    def migrate(self) -> None:
-        """Make the tables, or bring them to the newest version; switch the file to WAL.
-
-        Raises `RuntimeError` for tables that a newer release has made.
-        """
-        self._database.migrate(COMPONENT, _STEPS)
-
-    def schema_sql(self) -> str:
-        """What `migrate` does in an empty file, as statements for another migration tool."""
-        return self._script(_STEPS, DIALECT.said)
 
     def _enqueue_on(self, connection: Any, event: Event) -> Ticket:
         if not isinstance(connection, sqlite3.Connection):
