@@ -8,10 +8,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 
 CORE = __init__ backoff curves durations http_retry instants jitter options presets refusals schedule seeded
+# Each module of the core is covered by its own tests.
+CORE_TESTS = $(patsubst tests/test___init__.py,tests/test_package.py,$(CORE:%=tests/test_%.py))
 comma := ,
 empty :=
 space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
+
+# A file stays with one worker, because the blocks of a page share their names.
+WORKERS = --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 .PHONY: demo test check pictures docs bench claims mutants format lint types layers coverage wheel clean
 
@@ -19,7 +24,7 @@ demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
 
 test: $(VENV)/.test ## run the tests, every code block of the docs among them
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 # Each picture in light and dark; the page shows the one that fits.
 PICTURES = docs/pictures
@@ -43,7 +48,7 @@ pictures: $(VENV)/.test ## draw the pictures of the site
 docs: pictures $(VENV)/.docs ## build the site into build/site; a dead link or an unknown name fails
 	$(BIN)/zensical build --clean --strict
 
-check: lint types layers coverage docs wheel ## all that a change has to pass
+check: lint types layers test coverage docs wheel ## all that a change has to pass
 
 bench: $(VENV)/.bench ## compare with other packages, side by side
 	$(BIN)/python -m benchmarks
@@ -76,8 +81,8 @@ types: $(VENV)/.lint
 layers: $(VENV)/.lint
 	$(BIN)/lint-imports
 
-coverage: $(VENV)/.lint ## the tests, and every branch of the core
-	$(BIN)/coverage run -m pytest
+coverage: $(VENV)/.test ## every branch of the core, by the core's own tests
+	$(BIN)/coverage run -m pytest $(CORE_TESTS)
 	$(BIN)/coverage report --include=$(CORE_FILES) --fail-under=100
 
 wheel: $(VENV)/.package ## build the wheel and use it in an empty environment
