@@ -1,7 +1,7 @@
 """Delivery from a database: each event to each endpoint, at least once and never early."""
 
 from .auto_disable import AutoDisable
-from .deciding import before_send, decide, timetable
+from .deciding import decide, timetable
 from .model import (
     Claim,
     Decision,
@@ -13,10 +13,30 @@ from .model import (
     State,
     Ticket,
     Transient,
+    Transition,
     Try,
-    as_outcome,
 )
-from .policy import DEFAULT_POLICY, DeliveryPolicy, merged, options_for_storage
+from .policy import DEFAULT_POLICY, DeliveryPolicy
+from .signing import SignatureRefused, Verified, sign, signature_headers, verify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .outbox import Outbox
+    from .postgres import PostgresOutbox
+    from .sqlite import SQLiteOutbox
+else:
+    # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
+    _LATER = {"Outbox": "outbox", "PostgresOutbox": "postgres", "SQLiteOutbox": "sqlite"}
+
+    def __getattr__(name):
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
 
 __all__ = [
     "DEFAULT_POLICY",
@@ -27,16 +47,21 @@ __all__ = [
     "Delivery",
     "DeliveryPolicy",
     "Endpoint",
+    "Outbox",
     "Outcome",
     "Permanent",
+    "PostgresOutbox",
+    "SQLiteOutbox",
+    "SignatureRefused",
     "State",
     "Ticket",
     "Transient",
+    "Transition",
     "Try",
-    "as_outcome",
-    "before_send",
+    "Verified",
     "decide",
-    "merged",
-    "options_for_storage",
+    "sign",
+    "signature_headers",
     "timetable",
+    "verify",
 ]

@@ -18,10 +18,10 @@ from backoff_schedule.delivery import (
     Outcome,
     Permanent,
     Transient,
-    before_send,
     decide,
     timetable,
 )
+from backoff_schedule.delivery.deciding import before_send
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STEPS = DeliveryPolicy(create_backoff(steps=["5s", "5m", "30m"]))

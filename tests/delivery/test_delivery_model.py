@@ -25,8 +25,8 @@ from backoff_schedule.delivery import (
     Ticket,
     Transient,
     Try,
-    as_outcome,
 )
+from backoff_schedule.delivery.model import as_outcome
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLAIM = Claim(

@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backoff_schedule import Backoff, CircuitBreaker, create_backoff, presets
-from backoff_schedule.delivery import (
-    DEFAULT_POLICY,
-    AutoDisable,
-    DeliveryPolicy,
-    merged,
-    options_for_storage,
-)
+from backoff_schedule.delivery import DEFAULT_POLICY, AutoDisable, DeliveryPolicy
+from backoff_schedule.delivery.policy import merged, options_for_storage
 
 STEPS = create_backoff(steps=["5s", "5m", "30m"])
 GROWING = create_backoff(base="1m", max="6h", jitter=0.2)
