@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import backoff_schedule
-from backoff_schedule import Backoff, plotting, presets
+from backoff_schedule import Backoff, delivery, plotting, presets
 
 ROOT = Path(__file__).parent.parent
 # What makes a browser fetch something, by tag.
@@ -135,6 +135,7 @@ def test_every_public_name_stands_in_the_reference(pages: dict[str, Page]) -> No
     named = [name for name, value in vars(presets).items() if isinstance(value, Backoff)]
     public |= {f"backoff_schedule.presets.{name}" for name in [*named, "PRESETS"]}
     public |= {f"backoff_schedule.plotting.{name}" for name in plotting.__all__}
+    public |= {f"backoff_schedule.delivery.{name}" for name in delivery.__all__}
     assert sorted(public - shown) == []
 
 

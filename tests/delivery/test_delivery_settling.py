@@ -206,3 +206,32 @@ def test_settles_in_opposite_order_end_both_though_their_locks_cross(conninfo: s
     with psycopg.connect(conninfo) as session:
         assert session.execute("SELECT sum(delivered) FROM backoff_gates").fetchone() == (80,)
     outbox.close()
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_settle_repeats_all_of_it(
+    conninfo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = PostgresOutbox(conninfo)
+    outbox.migrate()
+    outbox.add_endpoint("acme", max_in_flight=None)
+    for number in range(5):
+        outbox.enqueue("acme", b"x", event_id=str(number))
+    claims = outbox.claim(5, STEPS)
+    finish, tries = outbox._statements.finish, []
+
+    def cut(transaction: Any, results: Any) -> set[int]:
+        matched = finish(transaction, results)
+        tries.append(transaction.rows("SELECT pg_backend_pid()")[0][0])
+        if len(tries) == 1:
+            with psycopg.connect(conninfo, autocommit=True) as killer:
+                killer.execute("SELECT pg_terminate_backend(%s, 5000)", tries)
+        return matched
+
+    monkeypatch.setattr(outbox._statements, "finish", cut)
+    answers = outbox.settle([(claim, Delivered()) for claim in claims])
+    assert answers == [Decision("delivered")] * 5
+    assert len(set(tries)) == 2
+    with psycopg.connect(conninfo) as session:
+        counts = "SELECT (SELECT count(*) FROM backoff_tries), sum(delivered) FROM backoff_gates"
+        assert session.execute(counts).fetchone() == (5, 5)
+    outbox.close()
