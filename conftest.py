@@ -1,6 +1,7 @@
 """Makes every code block of README.md and docs/ a test.
 
 - `python`: runs; the blocks of a page share their names, as a reader would type them in.
+- `py`: a whole file, which runs in a process of its own.
 - `pycon`: an interactive session, whose answers are compared.
 - `console`: a shell session, `$ ` before each command; what it prints is compared.
 - `shell`: install lines, which only tests/test_docs.py reads and counts.
@@ -15,6 +16,7 @@ import contextlib
 import doctest
 import os
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -74,6 +76,20 @@ def run_shell_session(example: Example) -> str | None:
     return None
 
 
+def run_file(example: Example) -> str | None:
+    """Run a file as a reader would who has saved it."""
+    run = subprocess.run(
+        [sys.executable, "-c", example.parsed],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return f"ended with {run.returncode}:\n{run.stdout}" if run.returncode else None
+
+
 def note_database(document: Document) -> Iterable[Region]:
     """Leave a note for `enter_empty_folder`, which does not see the text."""
     document.namespace["_wants_database"] = _DATABASE in document.text
@@ -106,6 +122,7 @@ pytest_collect_file = Sybil(
         PythonCodeBlockParser(doctest_optionflags=_OPTIONS),
         PythonSessionParser(),
         CodeBlockParser("console", run_shell_session),
+        CodeBlockParser("py", run_file),
         note_database,
     ],
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],

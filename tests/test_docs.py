@@ -10,7 +10,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 # What the conftest at the root runs; `shell` holds the install lines, which nothing runs.
-EXECUTED = {"python", "pycon", "console"}
+EXECUTED = {"python", "pycon", "py", "console"}
 INSTALL_LINES = {
     "README.md": ["make demo", "make test", "pip install backoff-schedule"],
     "docs/benchmarks.md": ["make bench", ".venv/bin/python -m benchmarks.page"],
