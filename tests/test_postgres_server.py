@@ -188,7 +188,6 @@ def test_what_is_made_in_one_schema_is_not_seen_in_another_and_is_dropped_in_the
 
 @pytest.mark.parametrize("name", ["", "another name"])
 def test_a_session_left_open_with_a_lock_does_not_keep_the_schema(name: str) -> None:
-    began = time.monotonic()
     with fresh_schema(shared_server()) as schema:
         left = psycopg.connect(make_conninfo(schema, application_name=name or None))
         left.execute("CREATE TABLE mine (n int)")
@@ -197,7 +196,6 @@ def test_a_session_left_open_with_a_lock_does_not_keep_the_schema(name: str) -> 
     with pytest.raises(psycopg.OperationalError):
         left.execute("SELECT 1")
     left.close()
-    assert time.monotonic() - began < 5
 
 
 def test_a_process_has_one_server(postgres_server: PostgresServer | GivenServer) -> None:

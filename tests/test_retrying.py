@@ -7,6 +7,7 @@ import gc
 import inspect
 import itertools
 import pickle
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -333,7 +334,9 @@ def test_a_function_that_takes_longer_than_the_limit_is_called_once() -> None:
     with pytest.raises(OSError) as caught:
         slow()
     assert calls == 1
-    assert caught.value.__notes__[0].startswith("gave up after 1 attempt in 0.0 s: max_elapsed")
+    note = caught.value.__notes__[0]
+    # How many tenths of a second it took depends on what else the machine does.
+    assert re.match(r"gave up after 1 attempt in \d+\.\d s: max_elapsed", note)
 
 
 @every_form
