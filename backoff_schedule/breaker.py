@@ -218,14 +218,14 @@ class CircuitBreaker:
         return state, Permit(state.generation)
 
     def after_success(
-        self, state: CircuitState, permit: Permit, now: float | datetime
+        self, state: CircuitState, permit: Permit, now: float | datetime, times: int = 1
     ) -> CircuitState:
-        """The state after the call of this permit has succeeded."""
+        """The state after the call of this permit has succeeded, or `times` calls of like ones."""
         moment = epoch_seconds(now)
         if permit.generation != state.generation:
             return state
         if state.phase == "closed":
-            return replace(state, window=self._window.add(state.window, moment, failed=False))
+            return replace(state, window=self._window.add(state.window, moment, False, times))
         return replace(
             state,
             phase="closed",

@@ -51,8 +51,13 @@ class FailureWindow:
         self._buckets = buckets
         self._width = seconds / buckets
 
-    def add(self, state: WindowState, now: float | datetime, failed: bool) -> WindowState:
-        """The state after one more result at `now`, without what has left the window."""
+    def add(
+        self, state: WindowState, now: float | datetime, failed: bool, times: int = 1
+    ) -> WindowState:
+        """The state after one more result at `now`, or `times` more that are alike.
+
+        What has left the window is dropped.
+        """
         current = self._current(state, now)
         oldest = current - self._buckets
         kept = [
@@ -62,7 +67,7 @@ class FailureWindow:
             bucket, attempts, failures = kept.pop()
         else:
             bucket, attempts, failures = current, 0, 0
-        return (*kept, (bucket, attempts + 1, failures + failed))
+        return (*kept, (bucket, attempts + times, failures + failed * times))
 
     def totals(self, state: WindowState, now: float | datetime) -> tuple[int, int]:
         """How many attempts and how many failures count at `now`."""

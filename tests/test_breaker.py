@@ -363,3 +363,17 @@ class AnyInterleaving(RuleBasedStateMachine):
 
 
 TestAnyInterleaving = AnyInterleaving.TestCase
+
+
+@pytest.mark.parametrize("phase", ["closed", "half_open"])
+def test_so_many_successes_at_once_are_as_many_one_by_one(phase: str) -> None:
+    breaker = CircuitBreaker(threshold=1.0, min_attempts=1, cooldown=5)
+    state, permit = breaker.ask(CircuitState(), 100.0)
+    assert permit is not None
+    if phase == "half_open":
+        state, permit = breaker.ask(breaker.after_failure(state, permit, 100.0), 105.0)
+        assert permit is not None
+    one_by_one = state
+    for _ in range(7):
+        one_by_one = breaker.after_success(one_by_one, permit, 106.0)
+    assert breaker.after_success(state, permit, 106.0, 7) == one_by_one

@@ -103,3 +103,15 @@ def test_a_window_that_could_not_work_is_refused(
 def test_a_now_that_is_no_instant_is_refused(now: Any) -> None:
     with pytest.raises(ValueError, match=r"^now \(.*\) needs to be"):
         MINUTE.add((), now, failed=True)
+
+
+@given(st.booleans(), st.integers(1, 50), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_so_many_results_at_once_are_as_many_one_by_one(
+    failed: bool, times: int, first: float, now: float
+) -> None:
+    window = FailureWindow("1 hour")
+    before = window.add((), first, failed=True)
+    one_by_one = before
+    for _ in range(times):
+        one_by_one = window.add(one_by_one, now, failed)
+    assert window.add(before, now, failed, times) == one_by_one

@@ -74,6 +74,9 @@ class Gate:
     lost: int = 0
     seconds: float = 0.0
     events: list[tuple[str, str, str | None]] = field(default_factory=list)
+    # Successes in a row are taken in together: they are most of what there is.
+    _successes: int = 0
+    _fed: tuple[CircuitBreaker, Permit, float] | None = None
     _state: CircuitState | None = None
     _window: WindowState | None = None
 
@@ -101,6 +104,7 @@ class Gate:
 
     def free_probe(self, breaker: CircuitBreaker | None, delivery_id: int, now: float) -> None:
         """Free the probe's place if this row has it, since there will be no result."""
+        self.take_successes_in()
         if breaker is not None and self.probe_id == delivery_id:
             self._move(breaker.after_cancel(self.state, Permit(self.generation), now))
 
@@ -175,16 +179,26 @@ class Gate:
         breaker = claim.policy.breaker
         if breaker is None:
             return
-        permit = Permit(claim.generation)
-        if isinstance(outcome, Delivered):
-            state = breaker.after_success(self.state, permit, now)
-        elif not isinstance(outcome, Permanent):
-            state = breaker.after_failure(self.state, permit, now)
-        elif outcome.status is not None:
-            state = breaker.after_success(self.state, permit, now)
-        else:
-            state = breaker.after_cancel(self.state, permit, now)
-        self._move(state)
+        answered = isinstance(outcome, Delivered) or (
+            isinstance(outcome, Permanent) and outcome.status is not None
+        )
+        if answered:
+            fed = self._fed
+            if fed is None or fed[0] is not breaker or fed[1].generation != claim.generation:
+                self.take_successes_in()
+                self._fed = (breaker, Permit(claim.generation), now)
+            self._successes += 1
+            return
+        self.take_successes_in()
+        after = breaker.after_cancel if isinstance(outcome, Permanent) else breaker.after_failure
+        self._move(after(self.state, Permit(claim.generation), now))
+
+    def take_successes_in(self) -> None:
+        """Hand the breaker the successes that were counted since it was last asked."""
+        if self._fed is not None:
+            (breaker, permit, now), times = self._fed, self._successes
+            self._fed, self._successes = None, 0
+            self._move(breaker.after_success(self.state, permit, now, times))
 
     def _feed_auto_disable(self, policy: DeliveryPolicy, outcome: Outcome, now: float) -> None:
         rule = policy.auto_disable
@@ -226,7 +240,10 @@ _EVENTS = {
 
 def write_gates(transaction: Transaction, statements: Statements, gates: Iterable[Gate]) -> None:
     """Write what has changed, and what happened to whom."""
-    changed = [gate for gate in gates if gate.changed]
+    known = list(gates)
+    for gate in known:
+        gate.take_successes_in()
+    changed = [gate for gate in known if gate.changed]
     if not changed:
         return
     statements.write_gates(transaction, changed)
