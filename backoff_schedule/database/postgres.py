@@ -65,6 +65,7 @@ _AWAY = (
     errors.TooManyConnections,
     errors.IdleInTransactionSessionTimeout,
 )
+_FULL = (errors.DiskFull, errors.OutOfMemory, errors.ReadOnlySqlTransaction)
 
 
 class PostgresTransaction:
@@ -173,6 +174,10 @@ class PostgresDatabase:
             apply(transaction, component, steps)
 
         self._transact(work, self._patience)
+
+    def is_away(self, error: Exception) -> bool:
+        """Whether an error says that the server is away, busy or full."""
+        return is_passing(error) or isinstance(error, _FULL)
 
     def said(self, statement: str) -> bytes:
         """The statement as psycopg takes it, for a connection of the application's."""

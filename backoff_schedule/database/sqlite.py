@@ -29,6 +29,14 @@ _OLDEST = (3, 35, 0)
 # 1 ms gets in 0.6 ms (99th percentile).
 _PAUSES = create_backoff(base="1ms", growth="constant")
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_AWAY = (
+    *_BUSY,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+)
 
 _WORDS = {
     "now": "backoff_now()",
@@ -147,6 +155,10 @@ class SQLiteDatabase:
         """Microseconds since the epoch, read now."""
         return self._clock()
 
+    def is_away(self, error: Exception) -> bool:
+        """Whether an error says that the file is away, locked or full, which somebody can mend."""
+        return _code(error) in _AWAY
+
     def close(self) -> None:
         """Close every connection. Using the database afterwards is a RuntimeError."""
         self._connections.close()
@@ -178,9 +190,14 @@ class SQLiteDatabase:
 
 def is_busy(error: Exception) -> bool:
     """Whether another connection is in the way, which passes."""
+    return _code(error) in _BUSY
+
+
+def _code(error: Exception) -> int:
     if not isinstance(error, sqlite3.OperationalError):
-        return False
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
+        return 0
+    # The rest of the number says more about it.
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _system_time() -> int:

@@ -51,6 +51,10 @@ class Database(Protocol):
         """Bring the component's tables to the newest version."""
         ...
 
+    def is_away(self, error: Exception) -> bool:
+        """Whether an error says that the database is away or full, and not that we are wrong."""
+        ...
+
     def close(self) -> None:
         """Close our own connections."""
         ...

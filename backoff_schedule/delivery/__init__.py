@@ -24,9 +24,16 @@ if TYPE_CHECKING:
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .sqlite import SQLiteOutbox
+    from .worker import Counts, Worker
 else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
-    _LATER = {"Outbox": "outbox", "PostgresOutbox": "postgres", "SQLiteOutbox": "sqlite"}
+    _LATER = {
+        "Counts": "worker",
+        "Outbox": "outbox",
+        "PostgresOutbox": "postgres",
+        "SQLiteOutbox": "sqlite",
+        "Worker": "worker",
+    }
 
     def __getattr__(name):
         if name not in _LATER:
@@ -42,6 +49,7 @@ __all__ = [
     "DEFAULT_POLICY",
     "AutoDisable",
     "Claim",
+    "Counts",
     "Decision",
     "Delivered",
     "Delivery",
@@ -59,6 +67,7 @@ __all__ = [
     "Transition",
     "Try",
     "Verified",
+    "Worker",
     "decide",
     "sign",
     "signature_headers",

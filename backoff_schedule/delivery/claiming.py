@@ -73,6 +73,9 @@ class Claiming:
     - `policy`: the worker's own, over which an endpoint's options are merged.
     - `lease`: seconds that a lease lasts at least.
     - `lost`: whether a row whose last try was lost may be among them; one at most.
+
+    Afterwards `ended` has what became of rows that ended unsent, and `lost_tries` how many tries
+    were found lost.
     """
 
     def __init__(
@@ -97,6 +100,8 @@ class Claiming:
         self._lost_turn: list[int] = []
         self._visited: set[int] = set()
         self.is_over = False
+        self.ended: list[Decision] = []
+        self.lost_tries = 0
 
     def __call__(self, transaction: Transaction) -> list[Claim]:
         """The claims of one transaction. `is_over` says that there is nothing more to look for."""
@@ -110,6 +115,7 @@ class Claiming:
             gate.endpoint_id: gate
             for gate in locked_gates(transaction, numbers, wait=self._tries == 1)
         }
+        self.ended, self.lost_tries = [], 0
         claims = self._claimed(transaction, gates)
         write_gates(transaction, self._statements, gates.values())
         return claims
@@ -168,6 +174,7 @@ class Claiming:
         self._ring.drained(drained)
         for room in rooms.values():
             for claim, decision in room.unsent:
+                self.ended.append(decision)
                 transaction.change(
                     END_UNSENT, (decision.state, decision.reason, claim.id, claim.token)
                 )
@@ -208,6 +215,7 @@ class Claiming:
         lost = (row_id, redrives, attempts, event_id, claimed_at, LOST_ERROR)
         if transaction.change(_LOST_TRY, lost):
             gate.count_lost()
+            self.lost_tries += 1
         gate.free_probe(room.policy.breaker, row_id, now / 1_000_000)
         if not room.ask():
             return []

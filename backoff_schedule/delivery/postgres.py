@@ -119,6 +119,8 @@ class PostgresOutbox(Outbox):
     All times are the server's own, so workers whose clocks differ agree.
     """
 
+    overlaps = True
+
     def __init__(
         self,
         conninfo_or_pool: str | Pool,

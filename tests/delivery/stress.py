@@ -64,11 +64,14 @@ def work(place: tuple[str, str], sent: str) -> None:
     log = os.open(sent, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     chance = random.Random(os.getpid())
 
+    outcomes: list[Outcome] = [
+        Delivered(status=200),
+        Transient("busy", status=503),
+        Permanent("no", status=400),
+    ]
+
     def send(claim: Claim) -> Outcome:
-        outcome = chance.choices(
-            [Delivered(status=200), Transient("busy", status=503), Permanent("no", status=400)],
-            [75, 20, 5],
-        )[0]
+        (outcome,) = chance.choices(outcomes, [75, 20, 5])
         time.sleep(chance.random() * 0.01)
         os.write(log, f"{claim.id} {claim.attempt} {type(outcome).__name__}\n".encode())
         return outcome

@@ -1,0 +1,506 @@
+"""The worker: claims what is due, sends it, and settles what became of it.
+
+One loop decides; the database is asked in threads. A slot is taken from the claim until the result
+is on its way to the database, so what is claimed and what is not yet written stay bounded.
+
+| polls for rows | when |
+|---|---|
+| at once | at the start, after `wake()`, after a claim that was full, when a result is written |
+| later | when a retry is due that this worker wrote |
+| at the latest | `poll` after the last claim |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from heapq import heappop, heappush
+from logging import getLogger
+
+from ..durations import to_seconds
+from ..refusals import refusal
+from ..schedule import create_backoff
+from . import claiming as leases
+from .deciding import before_send
+from .outbox import Outbox
+from .policy import DEFAULT_POLICY, DeliveryPolicy
+from .sending import Flight, Sender
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from ..durations import DurationLike
+    from .claiming import Claiming
+    from .model import Claim, Decision
+
+_logger = getLogger("backoff_schedule")
+_PAUSES = create_backoff(base="100ms", max="5s", jitter=0.2)
+# A row whose last try was lost has shown after a second that it does not kill its worker at once.
+_TRIAL = 1.0
+# How long a send that is cancelled may take to end.
+_GRACE = 1.0
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of rows.
+
+    Attributes:
+        delivered: The receiver has them.
+        retried: They failed and wait for another try.
+        failed: The receiver will never take them.
+        dead: Their budget or their time was over.
+        expired: Their ttl was over before they were sent.
+        lost: Tries whose lease had ended without a result.
+    """
+
+    delivered: int = 0
+    retried: int = 0
+    failed: int = 0
+    dead: int = 0
+    expired: int = 0
+    lost: int = 0
+
+    def add(self, decision: Decision) -> None:
+        """Count one row."""
+        name = "retried" if decision.state == "pending" else decision.state
+        setattr(self, name, getattr(self, name) + 1)
+
+
+class Worker:
+    """Sends what an outbox has for its endpoints.
+
+    - `send`: called with a `Claim`, answers `Delivered`, `Transient` or `Permanent`. An async
+      function, or a sync one, which runs in a thread. What it raises is a `Transient`.
+    - `policy`: what holds where an endpoint has no option of its own.
+    - `concurrency`: how many sends at most are under way at once.
+    - `lease`: how long a claim lasts at least; its own timeout and ten seconds if that is longer.
+    - `poll`: how long at most it waits before it looks for due rows again.
+
+    A send that takes longer than its timeout counts as failed then. An async one is cancelled; a
+    sync one cannot be, and its slot stays taken until it ends.
+
+    Any number of workers may run on one outbox, in threads, processes and machines.
+
+    Raises `TypeError` and `ValueError`, naming the argument.
+
+    Examples:
+        >>> import asyncio, tempfile
+        >>> from backoff_schedule.delivery import Delivered, SQLiteOutbox
+        >>> def send(claim):
+        ...     print(claim.endpoint, claim.payload)
+        ...     return Delivered()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     outbox = SQLiteOutbox(f"{folder}/app.db")
+        ...     outbox.migrate()
+        ...     outbox.add_endpoint("acme")
+        ...     ticket = outbox.enqueue("acme", b"hello")
+        ...     counts = asyncio.run(Worker(outbox, send).run_once())
+        ...     outbox.close()
+        acme b'hello'
+        >>> counts.delivered
+        1
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        send: Callable[[Claim], Any],
+        policy: DeliveryPolicy = DEFAULT_POLICY,
+        *,
+        concurrency: int = 64,
+        lease: DurationLike | None = None,
+        poll: DurationLike = "1 second",
+    ) -> None:
+        if not isinstance(outbox, Outbox):
+            kind = type(outbox).__name__
+            raise TypeError(f"{refusal('outbox', outbox, 'an outbox')}, not {kind}")
+        if not callable(send) or isinstance(send, type):
+            rule = "a function of a claim"
+            raise TypeError(f"{refusal('send', send, rule)}, not {type(send).__name__}")
+        if not isinstance(policy, DeliveryPolicy):
+            kind = type(policy).__name__
+            raise TypeError(f"{refusal('policy', policy, 'a DeliveryPolicy')}, not {kind}")
+        rule = "a whole number, 1 or more"
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool):
+            kind = type(concurrency).__name__
+            raise TypeError(f"{refusal('concurrency', concurrency, rule)}, not {kind}")
+        if concurrency < 1:
+            raise ValueError(refusal("concurrency", concurrency, rule))
+        self.outbox = outbox
+        self.send = send
+        self.policy = policy
+        self.concurrency = concurrency
+        self.lease = None if lease is None else to_seconds(lease, "lease")
+        self.poll = to_seconds(poll, "poll")
+        if self.poll == 0.0:
+            raise ValueError(refusal("poll", poll, "longer than 0"))
+        self._run: _Run | None = None
+        self._stopping = False
+
+    async def run_once(self) -> Counts:
+        """Send the rows that are due now, each once, and say what became of them.
+
+        Ends when there are no more, or when caps, breakers and the place for lost rows are used up.
+
+        Raises `RuntimeError` while this worker runs already, and what the database raises.
+        """
+        return await self._begun(once=True)
+
+    async def run(self) -> None:
+        """Send what is due until `stop()`, and then end what is under way.
+
+        Waits out a database that is away. Cancelled, it cancels its async sends, which count as
+        failed, and leaves sync ones to their leases.
+
+        Raises `RuntimeError` while this worker runs already, and what the database says of a
+        mistake, such as tables that are missing.
+        """
+        await self._begun(once=False)
+
+    def run_forever(self) -> None:
+        """Run in a process of its own, until SIGTERM or SIGINT. Either ends what is under way.
+
+        A send is waited for until its timeout. Call it in the main thread.
+        """
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            for number in before:
+                loop.add_signal_handler(number, self.stop)
+            await self.run()
+
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            asyncio.run(main())
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Claim nothing more, end what is under way, and then end. From any thread or handler.
+
+        Before `run`, it makes the next `run` end at once.
+        """
+        self._stopping = True
+        self._tell()
+
+    def wake(self) -> None:
+        """Look for due rows now: something was committed in this process. From any thread."""
+        if self._run is not None:
+            self._run.is_due = True
+        self._tell()
+
+    def _tell(self) -> None:
+        run = self._run
+        if run is not None:
+            try:
+                run.loop.call_soon_threadsafe(run.news.set)
+            except RuntimeError:
+                # Its loop has ended in this moment, and so has the run.
+                return
+
+    async def _begun(self, *, once: bool) -> Counts:
+        if self._run is not None:
+            raise RuntimeError("this worker runs already")
+        run = self._run = _Run(self, once=once)
+        try:
+            await run.go()
+        finally:
+            self._run = None
+            self._stopping = False
+        return run.counts
+
+
+class _Run:
+    """One run of a worker. Everything but the database calls happens in the loop's thread."""
+
+    def __init__(self, worker: Worker, *, once: bool) -> None:
+        self._worker = worker
+        self._outbox = worker.outbox
+        self._once = once
+        self.loop = asyncio.get_running_loop()
+        self.news = asyncio.Event()
+        self.counts = Counts()
+        self.is_due = True
+        self._sender = Sender(worker.send, self._on_result, self._on_end, self._on_crash)
+        self._threads = ThreadPoolExecutor(2 if self._outbox.overlaps else 1)
+        self._flights: set[Flight] = set()
+        self._results: list[tuple[Claim, object]] = []
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._claims_now = self._settles_now = False
+        self._next_poll = 0.0
+        self._retries: list[float] = []
+        self._claimed: dict[int, float] = {}
+        self._started_at: datetime | None = None
+        self._lost: Flight | None = None
+        self._crash: BaseException | None = None
+        self._failures = 0
+        self._away_until = 0.0
+        self._seen: set[int] = set()
+        self._is_done = False
+
+    async def go(self) -> None:
+        try:
+            while True:
+                self._step()
+                if self._is_over():
+                    break
+                alarm = self.loop.call_later(self._patience(), self.news.set)
+                await self.news.wait()
+                alarm.cancel()
+                self.news.clear()
+            if self._crash is not None:
+                raise self._crash
+        finally:
+            await asyncio.shield(self._end())
+
+    def _is_over(self) -> bool:
+        if self._crash is not None:
+            return True
+        if not (self._worker._stopping or self._is_done) or self._jobs or self._results:
+            return False
+        # One that is past its timeout is settled, and is not waited for any longer.
+        return all(flight.settled for flight in self._flights)
+
+    def _free(self) -> int:
+        taken = len(self._flights) + len(self._results)
+        return self._worker.concurrency - taken
+
+    def _step(self) -> None:
+        now = time.monotonic()
+        if now < self._away_until:
+            return
+        while self._retries and self._retries[0] <= now:
+            heappop(self._retries)
+            self.is_due = True
+        if now >= self._next_poll:
+            self.is_due = True
+        wants_claim = (
+            self.is_due
+            and not self._claims_now
+            and not self._worker._stopping
+            and not self._is_done
+            and self._free() + (len(self._results) if not self._settles_now else 0) > 0
+        )
+        if self._outbox.overlaps:
+            if self._results and not self._settles_now:
+                self._begin(self._settle())
+            if wants_claim and self._free() > 0:
+                self._begin(self._claim())
+        elif not self._settles_now and not self._claims_now:
+            if wants_claim:
+                self._begin(self._settle_and_claim() if self._results else self._claim())
+            elif self._results:
+                self._begin(self._settle())
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        if now < self._away_until:
+            return self._away_until - now
+        if self._is_done or self._worker._stopping or self._free() < 1:
+            return self._worker.poll
+        until = self._next_poll
+        if self._retries:
+            until = min(until, self._retries[0])
+        return max(0.0, until - now)
+
+    def _begin(self, job: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(job)
+        self._jobs.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._jobs.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._crash = self._crash or task.exception()
+        self.news.set()
+
+    # The database
+
+    async def _settle(self) -> None:
+        batch, self._results = self._results, []
+        self._settles_now = True
+        try:
+            answers = await self._asked(self._outbox.settle, batch)
+            self._written(batch, answers)
+        except Exception as error:  # noqa: BLE001  (a mistake is raised again)
+            self._results = batch + self._results
+            self._wait_out(error)
+        finally:
+            self._settles_now = False
+
+    async def _claim(self) -> None:
+        limit, quiet = self._free(), self._is_quiet()
+        self._claims_now, self.is_due = True, False
+        self._next_poll = time.monotonic() + self._worker.poll
+        worker = self._worker
+        began = time.monotonic()
+        try:
+            claims, claiming = await self._asked(
+                self._outbox._claimed, limit, worker.policy, worker.lease, lost=self._place()
+            )
+            await self._send(claims, claiming, limit, began, quiet)
+        except Exception as error:  # noqa: BLE001  (a mistake is raised again)
+            self.is_due = True
+            self._wait_out(error)
+        finally:
+            self._claims_now = False
+
+    async def _settle_and_claim(self) -> None:
+        batch, self._results = self._results, []
+        limit, quiet = self._free(), not self._flights
+        self._settles_now = self._claims_now = True
+        self.is_due = False
+        self._next_poll = time.monotonic() + self._worker.poll
+        worker = self._worker
+        began = time.monotonic()
+        try:
+            answers, claims, claiming = await self._asked(
+                self._outbox._settled_and_claimed,
+                batch,
+                limit,
+                worker.policy,
+                worker.lease,
+                lost=self._place(),
+            )
+        except Exception as error:  # noqa: BLE001  (a mistake is raised again)
+            self._results = batch + self._results
+            self.is_due = True
+            self._wait_out(error)
+        else:
+            self._written(batch, answers)
+            await self._send(claims, claiming, limit, began, quiet)
+        finally:
+            self._settles_now = self._claims_now = False
+
+    async def _asked(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        answer = await self.loop.run_in_executor(self._threads, lambda: ask(*args, **kwargs))
+        if self._failures:
+            _logger.info("the database is back after %d failures", self._failures)
+            self._failures, self._away_until = 0, 0.0
+        return answer
+
+    def _wait_out(self, error: Exception) -> None:
+        """Wait for a database that is away; a mistake is raised, and ends the run."""
+        if self._once or not self._outbox._is_away(error):
+            raise error
+        self._failures += 1
+        if self._failures == 1:
+            _logger.warning("the database is away, its results are kept: %s", error)
+        self._away_until = time.monotonic() + _PAUSES.delay(self._failures)
+
+    # Sends
+
+    async def _send(
+        self,
+        claims: Sequence[Claim],
+        claiming: Claiming,
+        limit: int,
+        began: float,
+        quiet: bool,
+    ) -> None:
+        """Begin what was claimed. `quiet`: nothing else was under way when it was."""
+        for ended in claiming.ended:
+            self.counts.add(ended)
+        self.counts.lost += claiming.lost_tries
+        now = time.monotonic()
+        if len(claims) >= limit or claiming.ended:
+            self.is_due = True
+        good, back, late = [], [], []
+        for claim in claims:
+            if now - began > max(claim.timeout + leases.MARGIN, self._worker.lease or 0.0):
+                # Its lease is over, so somebody else may have it.
+                continue
+            decision = before_send(claim, claim.claimed_at + (now - began) * _SECOND)
+            if decision is not None:
+                late.append((claim, decision))
+            elif self._worker._stopping or (self._once and self._is_another(claim)):
+                back.append(claim)
+            else:
+                good.append(claim)
+        if self._once:
+            self._seen.update(claim.id for claim in good)
+            self._is_done = self._is_done or (quiet and not good and not claiming.ended)
+        for flight in self._sender.begin(good):
+            self._flights.add(flight)
+            self._claimed[flight.claim.id] = now
+            if flight.claim.lost:
+                self._lost = flight
+                self.loop.call_later(_TRIAL, self._end_trial, flight)
+        if late:
+            await self._asked(self._outbox.end_unsent, late)
+            for _, decision in late:
+                self.counts.add(decision)
+        if back:
+            await self._asked(self._outbox.release, back)
+
+    def _is_another(self, claim: Claim) -> bool:
+        """Whether a row was sent in this run already, or is newer than the run."""
+        if self._started_at is None:
+            self._started_at = claim.claimed_at
+        return claim.id in self._seen or claim.created_at > self._started_at
+
+    def _is_quiet(self) -> bool:
+        return not (self._flights or self._results or self._settles_now)
+
+    def _place(self) -> bool:
+        return self._lost is None
+
+    def _end_trial(self, flight: Flight) -> None:
+        if self._lost is flight:
+            self._lost = None
+            self.is_due = True
+            self.news.set()
+
+    def _on_result(self, flight: Flight, answer: object) -> None:
+        self._results.append((flight.claim, answer))
+        self.news.set()
+
+    def _on_end(self, flight: Flight) -> None:
+        self._flights.discard(flight)
+        self._end_trial(flight)
+        self.news.set()
+
+    def _on_crash(self, error: BaseException) -> None:
+        self._crash = self._crash or error
+        self.news.set()
+
+    def _written(
+        self, batch: Sequence[tuple[Claim, object]], answers: Sequence[Decision | None]
+    ) -> None:
+        for (claim, _), decision in zip(batch, answers, strict=True):
+            claimed = self._claimed.pop(claim.id, time.monotonic())
+            if decision is None:
+                continue
+            self.counts.add(decision)
+            if decision.next_attempt_at is not None:
+                wait = (decision.next_attempt_at - claim.claimed_at).total_seconds()
+                heappush(self._retries, claimed + wait)
+        # A slot, a place under a cap or that of a probe is free.
+        self.is_due = True
+
+    async def _end(self) -> None:
+        """End what is under way, write what is known, and let the threads go."""
+        self._worker._stopping = True
+        while self._jobs:
+            await asyncio.wait(self._jobs)
+        pending = [flight for flight in self._flights if not flight.settled]
+        self._sender.cancel(pending)
+        tasks = [flight.task for flight in pending if flight.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE)
+        if self._results:
+            try:
+                await self._asked(self._outbox.settle, self._results)
+            except Exception as error:  # noqa: BLE001  (nobody is there to hear of it)
+                _logger.warning("results are lost, their rows are due again: %s", error)
+        self._threads.shutdown(wait=False)
