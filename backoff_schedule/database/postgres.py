@@ -47,8 +47,11 @@ _SESSION = """
 SELECT set_config('idle_in_transaction_session_timeout', '30s', false),
     set_config('statement_timeout', '30s', false)
 """
-_LIMITS = """
-SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)
+# In one round trip. Without parameters, so the numbers are put in here.
+_BEGIN = """
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT set_config('lock_timeout', 'WAITINGms', true),
+    set_config('statement_timeout', 'LEFTms', true), NOW
 """
 # One number for all components: two migrations of one database go one after the other.
 _MIGRATION_LOCK = 5_264_131_882_001
@@ -65,6 +68,7 @@ _AWAY = (
     errors.TooManyConnections,
     errors.IdleInTransactionSessionTimeout,
 )
+_OUTSIDE = (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 _FULL = (errors.DiskFull, errors.OutOfMemory, errors.ReadOnlySqlTransaction)
 
 
@@ -81,6 +85,24 @@ class PostgresTransaction:
         self._cursor = connection.cursor(row_factory=tuple_row)
         self._dialect = dialect
         self._clock = clock
+        self._began = 0
+
+    def begin(self, waiting: float, left: float) -> None:
+        """Begin, with the seconds that a wait for a lock and a statement may take."""
+        begin = _BEGIN.replace("WAITING", _milliseconds(waiting))
+        begin = begin.replace("LEFT", _milliseconds(left))
+        begin = begin.replace("NOW", _said(self._dialect, "{now}", self._clock))
+        self._cursor.execute(begin.encode(), prepare=False)
+        self._cursor.nextset()
+        self._began = self._cursor.fetchall()[0][2]
+
+    def commit(self) -> None:
+        """End it, and keep what it did."""
+        self._cursor.execute(b"COMMIT", prepare=False)
+
+    def began(self) -> int:
+        """Microseconds since the epoch at the transaction's beginning, which costs nothing."""
+        return self._began
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of the answer."""
@@ -205,13 +227,14 @@ class PostgresDatabase:
                     "the pool's connection is inside a transaction, whose rollback would undo what "
                     "is written here: hand over a pool of connections that are idle"
                 )
-            isolation = lent.isolation_level
-            lent.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            autocommit = lent.autocommit
+            # Each transaction is begun in words, with what it needs.
+            lent.autocommit = True
             try:
                 yield lent
             finally:
                 if lent.info.transaction_status == TransactionStatus.IDLE:
-                    lent.isolation_level = isolation
+                    lent.autocommit = autocommit
 
     def _transact(
         self,
@@ -222,19 +245,27 @@ class PostgresDatabase:
         deadline = time.monotonic() + patience
 
         def once() -> T:
-            with self.connection() as connection, connection.transaction():
+            with self.connection() as connection:
                 transaction = PostgresTransaction(connection, self._dialect, self._clock)
                 left = max(0.001, deadline - time.monotonic())
-                waiting = left if lock_timeout is None else min(left, lock_timeout)
-                transaction.rows(_LIMITS, (_milliseconds(waiting), _milliseconds(left)))
-                return work(transaction)
+                try:
+                    transaction.begin(
+                        left if lock_timeout is None else min(left, lock_timeout), left
+                    )
+                    answer = work(transaction)
+                    transaction.commit()
+                except BaseException:
+                    # A connection that is gone has nothing to roll back.
+                    if connection.info.transaction_status not in _OUTSIDE:
+                        connection.execute(b"ROLLBACK", prepare=False)
+                    raise
+                return answer
 
         return patiently(once, pauses=_PAUSES, passes=is_passing, deadline=deadline)
 
     def _opened(self) -> Connection:
         connection = psycopg.connect(self._target, autocommit=True)
         try:
-            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.execute(_SESSION)
         except BaseException:
             connection.close()
@@ -243,7 +274,7 @@ class PostgresDatabase:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{max(1, round(seconds * 1000))}ms"
+    return str(max(1, round(seconds * 1000)))
 
 
 def is_passing(error: Exception) -> bool:

@@ -78,6 +78,10 @@ class SQLiteTransaction:
         """Microseconds since the epoch, read now."""
         return self._clock()
 
+    def began(self) -> int:
+        """The same: whoever writes holds the lock from the beginning."""
+        return self._clock()
+
     def numbers(self, values: Sequence[int]) -> object:
         """A list as the value of `{among}`."""
         return json.dumps(values)

@@ -31,6 +31,10 @@ class Transaction(Protocol):
         """Microseconds since the epoch, read now."""
         ...
 
+    def began(self) -> int:
+        """Microseconds since the epoch at the transaction's beginning, which costs nothing."""
+        ...
+
     def numbers(self, values: Sequence[int]) -> object:
         """A list as the value of `{among}`."""
         ...

@@ -145,7 +145,8 @@ class Claiming:
             self._ring.forget()
 
     def _claimed(self, transaction: Transaction, gates: dict[int, Gate]) -> list[Claim]:
-        now = transaction.now()
+        # Before a wait for the lock; what depends on it, the statements compare themselves.
+        now = transaction.began()
         rooms = self._rooms(transaction, gates, now)
         claims: list[Claim] = []
         for number in self._lost_turn:

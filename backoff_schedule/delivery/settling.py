@@ -40,7 +40,7 @@ def settle(
     transaction: Transaction, statements: Statements, results: Sequence[tuple[Claim, object]]
 ) -> list[Decision | None]:
     """What became of each row; None where the row was no longer this claim's."""
-    now = transaction.now()
+    now = transaction.began()
     moment = from_microseconds(now)
     decided: dict[int, tuple[Claim, Outcome, Decision, float]] = {}
     places: dict[int, int] = {}

@@ -28,7 +28,7 @@ class Statements(Protocol):
         """Claim pending rows that are due, of each endpoint at most so many, the oldest first.
 
         `wanted` has the endpoint, the number of rows, and the microseconds of the lease. The answer
-        has the columns `CLAIMED`, by endpoint, in the order in which they were due.
+        has the columns `CLAIMED`, by endpoint, in the order of their ids.
         """
         ...
 

@@ -237,7 +237,9 @@ class _Run:
         self._results: list[tuple[Claim, object]] = []
         self._jobs: set[asyncio.Task[None]] = set()
         self._claims_now = self._settles_now = False
-        self._next_poll = 0.0
+        self._next_poll = self._claim_began = 0.0
+        # Whether nothing else was under way when the claim of now began.
+        self._quiet = False
         self._retries: list[float] = []
         self._claimed: dict[int, float] = {}
         self._started_at: datetime | None = None
@@ -288,23 +290,42 @@ class _Run:
             self.is_due = True
         if now >= self._next_poll:
             self.is_due = True
-        wants_claim = (
+        claims = (
             self.is_due
             and not self._claims_now
             and not self._worker._stopping
             and not self._is_done
-            and self._free() + (len(self._results) if not self._settles_now else 0) > 0
+            and len(self._flights) < self._worker.concurrency
         )
+        settles = bool(self._results) and not self._settles_now
         if self._outbox.overlaps:
-            if self._results and not self._settles_now:
-                self._begin(self._settle())
-            if wants_claim and self._free() > 0:
-                self._begin(self._claim())
+            if settles:
+                self._begin(self._settle(self._taken()))
+            # What is not on its way to the database yet takes the places of what is to come.
+            if claims and self._free() > 0:
+                self._begin(self._claim(self._asking()))
         elif not self._settles_now and not self._claims_now:
-            if wants_claim:
-                self._begin(self._settle_and_claim() if self._results else self._claim())
-            elif self._results:
-                self._begin(self._settle())
+            if claims and settles:
+                self._begin(self._settle_and_claim(self._taken(), self._asking()))
+            elif claims:
+                self._begin(self._claim(self._asking()))
+            elif settles:
+                self._begin(self._settle(self._taken()))
+
+    def _taken(self) -> list[tuple[Claim, object]]:
+        """The results to settle now."""
+        batch, self._results = self._results, []
+        self._settles_now = True
+        return batch
+
+    def _asking(self) -> int:
+        """How many rows to claim now."""
+        self._claims_now, self.is_due = True, False
+        written = not self._results and not (self._settles_now and self._outbox.overlaps)
+        self._quiet = self._once and written and self._all_settled()
+        self._claim_began = time.monotonic()
+        self._next_poll = self._claim_began + self._worker.poll
+        return self._free()
 
     def _patience(self) -> float:
         now = time.monotonic()
@@ -330,9 +351,7 @@ class _Run:
 
     # The database
 
-    async def _settle(self) -> None:
-        batch, self._results = self._results, []
-        self._settles_now = True
+    async def _settle(self, batch: list[tuple[Claim, object]]) -> None:
         try:
             answers = await self._asked(self._outbox.settle, batch)
             self._written(batch, answers)
@@ -342,31 +361,21 @@ class _Run:
         finally:
             self._settles_now = False
 
-    async def _claim(self) -> None:
-        limit, quiet = self._free(), self._once and self._is_quiet()
-        self._claims_now, self.is_due = True, False
-        self._next_poll = time.monotonic() + self._worker.poll
+    async def _claim(self, limit: int) -> None:
         worker = self._worker
-        began = time.monotonic()
         try:
             claims, claiming = await self._asked(
                 self._outbox._claimed, limit, worker.policy, worker.lease, lost=self._place()
             )
-            await self._send(claims, claiming, limit, began, quiet)
+            await self._send(claims, claiming, limit)
         except Exception as error:  # noqa: BLE001  (a mistake is raised again)
             self.is_due = True
             self._wait_out(error)
         finally:
             self._claims_now = False
 
-    async def _settle_and_claim(self) -> None:
-        batch, self._results = self._results, []
-        limit, quiet = self._free(), self._once and self._all_settled()
-        self._settles_now = self._claims_now = True
-        self.is_due = False
-        self._next_poll = time.monotonic() + self._worker.poll
+    async def _settle_and_claim(self, batch: list[tuple[Claim, object]], limit: int) -> None:
         worker = self._worker
-        began = time.monotonic()
         try:
             answers, claims, claiming = await self._asked(
                 self._outbox._settled_and_claimed,
@@ -382,7 +391,7 @@ class _Run:
             self._wait_out(error)
         else:
             self._written(batch, answers)
-            await self._send(claims, claiming, limit, began, quiet)
+            await self._send(claims, claiming, limit)
         finally:
             self._settles_now = self._claims_now = False
 
@@ -404,15 +413,9 @@ class _Run:
 
     # Sends
 
-    async def _send(
-        self,
-        claims: Sequence[Claim],
-        claiming: Claiming,
-        limit: int,
-        began: float,
-        quiet: bool,
-    ) -> None:
-        """Begin what was claimed. `quiet`: nothing else was under way when it was."""
+    async def _send(self, claims: Sequence[Claim], claiming: Claiming, limit: int) -> None:
+        """Begin what was claimed."""
+        began = self._claim_began
         for ended in claiming.ended:
             self.counts.add(ended)
         self.counts.lost += claiming.lost_tries
@@ -438,13 +441,13 @@ class _Run:
         if self._once:
             self._seen.update(claim.id for claim in good)
             went_on = good or claiming.ended or len(claims) > len(back) + len(late)
-            self._is_done = self._is_done or (quiet and not went_on)
+            self._is_done = self._is_done or (self._quiet and not went_on)
         for flight in self._sender.begin(good):
             self._flights.add(flight)
             self._claimed[flight.claim.id] = now
             if flight.claim.lost:
                 self._lost = flight
-                self.loop.call_later(_TRIAL, self._end_trial, flight)
+                self.loop.call_later(_TRIAL, self._outlive_trial, flight)
         if late:
             await self._asked(self._outbox.end_unsent, late)
             for _, decision in late:
@@ -458,14 +461,13 @@ class _Run:
             self._started_at = claim.claimed_at
         return claim.created_at > self._started_at
 
-    def _is_quiet(self) -> bool:
-        return not (self._results or self._settles_now) and self._all_settled()
-
     def _place(self) -> bool:
         return self._lost is None
 
-    def _end_trial(self, flight: Flight) -> None:
-        if self._lost is flight:
+    def _outlive_trial(self, flight: Flight) -> None:
+        # One that has ended keeps its place until its result is written: the next lost row could
+        # kill the worker before that, and this one would be lost again.
+        if self._lost is flight and not flight.settled:
             self._lost = None
             self.is_due = True
             self.news.set()
@@ -476,7 +478,6 @@ class _Run:
 
     def _on_end(self, flight: Flight) -> None:
         self._flights.discard(flight)
-        self._end_trial(flight)
         self.news.set()
 
     def _on_crash(self, error: BaseException) -> None:
@@ -488,6 +489,8 @@ class _Run:
     ) -> None:
         for (claim, _), decision in zip(batch, answers, strict=True):
             claimed = self._claimed.pop(claim.id, time.monotonic())
+            if self._lost is not None and self._lost.claim is claim:
+                self._lost = None
             if decision is None:
                 continue
             self.counts.add(decision)

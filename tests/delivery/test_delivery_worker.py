@@ -153,14 +153,18 @@ def test_a_cap_holds_while_a_round_sends_all(live: Outbox) -> None:
 @pytest.mark.parametrize("concurrency", [1, 7])
 def test_no_more_sends_are_under_way_than_there_are_slots(live: Outbox, concurrency: int) -> None:
     enqueue(live, 20)
-    now, most, lock = 0, 0, threading.Lock()
+    now, most, begun, lock = 0, 0, 0, threading.Lock()
+    all_slots = threading.Barrier(concurrency)
 
     def send(claim: Claim) -> Outcome:
-        nonlocal now, most
+        nonlocal now, most, begun
         with lock:
             now += 1
+            begun += 1
             most = max(most, now)
-        time.sleep(0.005)
+            is_first = begun <= concurrency
+        if is_first:
+            all_slots.wait(30)
         with lock:
             now -= 1
         return OK
