@@ -218,7 +218,7 @@ def test_no_pyplot_is_loaded(tmp_path: Path) -> None:
     assert run.stdout == "False\n"
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     base=st.sampled_from([0, 1e-300, 1e-9, 0.001, 1, 86400, 1e300]),
     factor=st.sampled_from([1, 1.5, 10, 1e100, 1e308]),
