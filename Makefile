@@ -18,13 +18,16 @@ CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 # A file stays with one worker, because the blocks of a page share their names.
 WORKERS = --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
-.PHONY: demo test check pictures docs bench claims mutants format lint types layers coverage wheel clean
+.PHONY: demo test stress check pictures docs bench claims mutants format lint types layers coverage wheel clean
 
 demo: $(VENV)/.package ## run the main job on this machine
 	@$(BIN)/backoff-schedule demo
 
 test: $(VENV)/.test ## run the tests, every code block of the docs among them
 	$(BIN)/python -m pytest $(WORKERS)
+
+stress: $(VENV)/.test ## kill 200 workers on each database, and look whether anything was lost
+	$(BIN)/python -m tests.delivery.stress --kills 200
 
 # Each picture in light and dark; the page shows the one that fits.
 PICTURES = docs/pictures

@@ -102,9 +102,12 @@ class Claiming:
         self.is_over = False
         self.ended: list[Decision] = []
         self.lost_tries = 0
+        self._ended: list[Decision] = []
+        self._lost_tries = 0
 
     def __call__(self, transaction: Transaction) -> list[Claim]:
         """The claims of one transaction. `is_over` says that there is nothing more to look for."""
+        self._ended, self._lost_tries = [], 0
         self._tries += 1
         # Asked again, a gate was in the way for longer than a claim waits: without it, then.
         if self._tries == 1 and not self._found_a_turn(transaction):
@@ -115,14 +118,15 @@ class Claiming:
             gate.endpoint_id: gate
             for gate in locked_gates(transaction, numbers, wait=self._tries == 1)
         }
-        self.ended, self.lost_tries = [], 0
         claims = self._claimed(transaction, gates)
         write_gates(transaction, self._statements, gates.values())
         return claims
 
-    def next(self) -> None:
-        """Go on to the endpoints that were not asked yet."""
+    def written(self) -> None:
+        """What the last call did is kept. The next one goes on to endpoints not asked yet."""
         self._tries = 0
+        self.ended += self._ended
+        self.lost_tries += self._lost_tries
 
     def _found_a_turn(self, transaction: Transaction) -> bool:
         """Whether there is an endpoint that was not asked yet. "No" is from a fresh look."""
@@ -174,7 +178,7 @@ class Claiming:
         self._ring.drained(drained)
         for room in rooms.values():
             for claim, decision in room.unsent:
-                self.ended.append(decision)
+                self._ended.append(decision)
                 transaction.change(
                     END_UNSENT, (decision.state, decision.reason, claim.id, claim.token)
                 )
@@ -215,7 +219,7 @@ class Claiming:
         lost = (row_id, redrives, attempts, event_id, claimed_at, LOST_ERROR)
         if transaction.change(_LOST_TRY, lost):
             gate.count_lost()
-            self.lost_tries += 1
+            self._lost_tries += 1
         gate.free_probe(room.policy.breaker, row_id, now / 1_000_000)
         if not room.ask():
             return []

@@ -392,9 +392,9 @@ class Outbox:
         claiming = self._claiming(limit, policy, lease, lost=lost)
         while True:
             claims = self._claim(claiming)
+            claiming.written()
             if claims or claiming.is_over:
                 return claims, claiming
-            claiming.next()
 
     def _settled_and_claimed(
         self,
@@ -412,9 +412,9 @@ class Outbox:
             answers = settling.settle(transaction, self._statements, results)
             while True:
                 claims = claiming(transaction)
+                claiming.written()
                 if claims or claiming.is_over:
                     return answers, claims, claiming
-                claiming.next()
 
         return self._database.write(work)
 

@@ -246,6 +246,7 @@ class _Run:
         self._failures = 0
         self._away_until = 0.0
         self._seen: set[int] = set()
+        self._again: list[Claim] = []
         self._is_done = False
 
     async def go(self) -> None:
@@ -268,7 +269,10 @@ class _Run:
             return True
         if not (self._worker._stopping or self._is_done) or self._jobs or self._results:
             return False
-        # One that is past its timeout is settled, and is not waited for any longer.
+        return self._all_settled()
+
+    def _all_settled(self) -> bool:
+        """Whether no result is waited for. One that is past its timeout is settled, too."""
         return all(flight.settled for flight in self._flights)
 
     def _free(self) -> int:
@@ -339,7 +343,7 @@ class _Run:
             self._settles_now = False
 
     async def _claim(self) -> None:
-        limit, quiet = self._free(), self._is_quiet()
+        limit, quiet = self._free(), self._once and self._is_quiet()
         self._claims_now, self.is_due = True, False
         self._next_poll = time.monotonic() + self._worker.poll
         worker = self._worker
@@ -357,7 +361,7 @@ class _Run:
 
     async def _settle_and_claim(self) -> None:
         batch, self._results = self._results, []
-        limit, quiet = self._free(), not self._flights
+        limit, quiet = self._free(), self._once and self._all_settled()
         self._settles_now = self._claims_now = True
         self.is_due = False
         self._next_poll = time.monotonic() + self._worker.poll
@@ -423,13 +427,18 @@ class _Run:
             decision = before_send(claim, claim.claimed_at + (now - began) * _SECOND)
             if decision is not None:
                 late.append((claim, decision))
-            elif self._worker._stopping or (self._once and self._is_another(claim)):
+            elif self._worker._stopping or (self._once and self._is_newer(claim)):
                 back.append(claim)
+            elif self._once and claim.id in self._seen:
+                # Kept until the round is over, so that the next claim finds others.
+                self._again.append(claim)
+                self.is_due = True
             else:
                 good.append(claim)
         if self._once:
             self._seen.update(claim.id for claim in good)
-            self._is_done = self._is_done or (quiet and not good and not claiming.ended)
+            went_on = good or claiming.ended or len(claims) > len(back) + len(late)
+            self._is_done = self._is_done or (quiet and not went_on)
         for flight in self._sender.begin(good):
             self._flights.add(flight)
             self._claimed[flight.claim.id] = now
@@ -443,14 +452,14 @@ class _Run:
         if back:
             await self._asked(self._outbox.release, back)
 
-    def _is_another(self, claim: Claim) -> bool:
-        """Whether a row was sent in this run already, or is newer than the run."""
+    def _is_newer(self, claim: Claim) -> bool:
+        """Whether a row was enqueued after the first claim of this run."""
         if self._started_at is None:
             self._started_at = claim.claimed_at
-        return claim.id in self._seen or claim.created_at > self._started_at
+        return claim.created_at > self._started_at
 
     def _is_quiet(self) -> bool:
-        return not (self._flights or self._results or self._settles_now)
+        return not (self._results or self._settles_now) and self._all_settled()
 
     def _place(self) -> bool:
         return self._lost is None
@@ -498,9 +507,9 @@ class _Run:
         tasks = [flight.task for flight in pending if flight.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=_GRACE)
-        if self._results:
-            try:
-                await self._asked(self._outbox.settle, self._results)
-            except Exception as error:  # noqa: BLE001  (nobody is there to hear of it)
-                _logger.warning("results are lost, their rows are due again: %s", error)
+        try:
+            await self._asked(self._outbox.settle, self._results)
+            await self._asked(self._outbox.release, self._again)
+        except Exception as error:  # noqa: BLE001  (their leases end, and they are due again)
+            _logger.warning("the last results could not be written: %s", error)
         self._threads.shutdown(wait=False)
