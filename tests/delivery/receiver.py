@@ -47,7 +47,11 @@ class Receiver:
     """
 
     def __init__(
-        self, *answers: Answer, tls: ssl.SSLContext | None = None, at_once: bool = False
+        self,
+        *answers: Answer,
+        tls: ssl.SSLContext | None = None,
+        at_once: bool = False,
+        port: int = 0,
     ) -> None:
         self._answers = answers or (answer("204 No Content"),)
         self._tls = tls
@@ -55,10 +59,12 @@ class Receiver:
         self._tasks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
         self.accepted = 0
-        self.port = 0
+        self.port = port
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=self._tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
