@@ -15,6 +15,7 @@ INSTALL_LINES = {
     "README.md": ["make demo", "make test", "pip install backoff-schedule"],
     "docs/benchmarks.md": ["make bench", ".venv/bin/python -m benchmarks.page"],
     "docs/index.md": ["pip install backoff-schedule"],
+    "docs/guides/deliver-webhooks.md": ['pip install "backoff-schedule[http]"'],
     "docs/guides/lock-out-guessers.md": ["uvicorn sign_in:app --workers 4"],
     "docs/guides/see-a-schedule.md": ['pip install "backoff-schedule[plot]"'],
     "docs/tutorial.md": ["pip install backoff-schedule"],

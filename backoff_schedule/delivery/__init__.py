@@ -21,6 +21,7 @@ from .signing import SignatureRefused, Verified, sign, signature_headers, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .http import HTTPSender
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .sqlite import SQLiteOutbox
@@ -29,6 +30,7 @@ else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
     _LATER = {
         "Counts": "worker",
+        "HTTPSender": "http",
         "Outbox": "outbox",
         "PostgresOutbox": "postgres",
         "SQLiteOutbox": "sqlite",
@@ -55,6 +57,7 @@ __all__ = [
     "Delivery",
     "DeliveryPolicy",
     "Endpoint",
+    "HTTPSender",
     "Outbox",
     "Outcome",
     "Permanent",
