@@ -21,6 +21,7 @@ from .signing import SignatureRefused, Verified, sign, signature_headers, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .sqlite import SQLiteOutbox
@@ -29,8 +30,12 @@ else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
     _LATER = {
         "Counts": "worker",
+        "Inbox": "inbox",
+        "InboxCounts": "inbox",
         "Outbox": "outbox",
+        "PostgresInbox": "inbox",
         "PostgresOutbox": "postgres",
+        "SQLiteInbox": "inbox",
         "SQLiteOutbox": "sqlite",
         "Worker": "worker",
     }
@@ -55,10 +60,14 @@ __all__ = [
     "Delivery",
     "DeliveryPolicy",
     "Endpoint",
+    "Inbox",
+    "InboxCounts",
     "Outbox",
     "Outcome",
     "Permanent",
+    "PostgresInbox",
     "PostgresOutbox",
+    "SQLiteInbox",
     "SQLiteOutbox",
     "SignatureRefused",
     "State",
