@@ -17,6 +17,7 @@ INSTALL_LINES = {
     "docs/index.md": ["pip install backoff-schedule"],
     "docs/guides/deliver-webhooks.md": ['pip install "backoff-schedule[http]"'],
     "docs/guides/lock-out-guessers.md": ["uvicorn sign_in:app --workers 4"],
+    "docs/guides/receive-webhooks.md": ["uvicorn receiver:app --workers 4"],
     "docs/guides/see-a-schedule.md": ['pip install "backoff-schedule[plot]"'],
     "docs/tutorial.md": ["pip install backoff-schedule"],
 }

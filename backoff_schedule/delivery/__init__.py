@@ -22,6 +22,7 @@ from .signing import SignatureRefused, Verified, sign, signature_headers, verify
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .http import HTTPSender
+    from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .sqlite import SQLiteOutbox
@@ -31,8 +32,12 @@ else:
     _LATER = {
         "Counts": "worker",
         "HTTPSender": "http",
+        "Inbox": "inbox",
+        "InboxCounts": "inbox",
         "Outbox": "outbox",
+        "PostgresInbox": "inbox",
         "PostgresOutbox": "postgres",
+        "SQLiteInbox": "inbox",
         "SQLiteOutbox": "sqlite",
         "Worker": "worker",
     }
@@ -58,10 +63,14 @@ __all__ = [
     "DeliveryPolicy",
     "Endpoint",
     "HTTPSender",
+    "Inbox",
+    "InboxCounts",
     "Outbox",
     "Outcome",
     "Permanent",
+    "PostgresInbox",
     "PostgresOutbox",
+    "SQLiteInbox",
     "SQLiteOutbox",
     "SignatureRefused",
     "State",

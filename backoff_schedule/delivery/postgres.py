@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from operator import itemgetter
 
-import psycopg
-from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
-
 from ..database.postgres import PostgresDatabase
-from ..refusals import refusal
+from ..database.postgres_caller import async_caller_cursor, caller_cursor
 from .enqueueing import FIND, INSERT, RETURNING, checked_event, statement
 from .model import Ticket
 from .outbox import Outbox
@@ -21,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
     from typing import Any
+
+    import psycopg
 
     from ..database.postgres import Pool
     from ..database.transaction import Transaction
@@ -165,12 +163,9 @@ class PostgresOutbox(Outbox):
         connection: psycopg.AsyncConnection[Any],
     ) -> Ticket:
         """`enqueue` in the transaction of a `psycopg.AsyncConnection`; see there."""
-        if not isinstance(connection, psycopg.AsyncConnection):
-            raise _wrong_connection(connection, "a psycopg.AsyncConnection")
         event = checked_event(endpoint, payload, type, event_id, ttl, at)
-        _check_transaction(connection)
         insert, find = self._postgres.said(RETURNING), self._postgres.said(FIND)
-        async with connection.cursor(row_factory=tuple_row) as cursor:
+        async with async_caller_cursor(connection, "the event") as cursor:
             while True:
                 await cursor.execute(insert, event.values)
                 if await cursor.fetchall():
@@ -181,11 +176,8 @@ class PostgresOutbox(Outbox):
                     return ticket
 
     def _enqueue_on(self, connection: Any, event: Event) -> Ticket:
-        if not isinstance(connection, psycopg.Connection):
-            raise _wrong_connection(connection, "a psycopg.Connection")
-        _check_transaction(connection)
         insert, find = self._postgres.said(RETURNING), self._postgres.said(FIND)
-        with connection.cursor(row_factory=tuple_row) as cursor:
+        with caller_cursor(connection, "the event") as cursor:
             while True:
                 if cursor.execute(insert, event.values).fetchall():
                     return Ticket(event.event_id, created=True)
@@ -201,17 +193,3 @@ class PostgresOutbox(Outbox):
 def _records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str]:
     """Rows in one value: as an array for each column they take five times as long to say."""
     return (json.dumps([dict(zip(names, row, strict=True)) for row in rows]),)
-
-
-def _check_transaction(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
-        raise ValueError(
-            "connection is in autocommit and in no transaction, so the event would be committed "
-            "alone: begin the transaction that it belongs to"
-        )
-
-
-def _wrong_connection(connection: object, rule: str) -> TypeError:
-    whole = f"{rule}: hand over the driver's own"
-    kind = type(connection).__name__
-    return TypeError(f"{refusal('connection', connection, whole)}, not {kind}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from operator import itemgetter
 
 from ..database.sqlite import DIALECT, SQLiteDatabase
-from ..refusals import refusal
+from ..database.sqlite_caller import caller_cursor
 from .enqueueing import FIND, INSERT, RETURNING, statement
 from .model import Ticket
 from .outbox import Outbox
@@ -123,14 +122,7 @@ class SQLiteOutbox(Outbox):
         return self._sqlite.path
 
     def _enqueue_on(self, connection: Any, event: Event) -> Ticket:
-        if not isinstance(connection, sqlite3.Connection):
-            rule = "a sqlite3.Connection: hand over the driver's own"
-            raise TypeError(
-                f"{refusal('connection', connection, rule)}, not {type(connection).__name__}"
-            )
-        _check_transaction(connection)
-        cursor = connection.cursor()
-        cursor.row_factory = None
+        cursor = caller_cursor(connection, "the event")
         said = DIALECT.said(RETURNING, now="?")
         values = self._with_time(event)
         while True:
@@ -146,15 +138,3 @@ class SQLiteOutbox(Outbox):
 
     def _with_time(self, event: Event) -> tuple[Any, ...]:
         return (*event.values[:-1], self._sqlite.now(), event.values[-1])
-
-
-def _check_transaction(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        return
-    # sqlite3's legacy mode, the only one before Python 3.12, begins one before an INSERT.
-    begins = getattr(connection, "autocommit", -1) == -1 and connection.isolation_level is not None
-    if not begins:
-        raise ValueError(
-            "connection is in autocommit and in no transaction, so the event would be committed "
-            "alone: begin the transaction that it belongs to"
-        )
