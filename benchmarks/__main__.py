@@ -18,6 +18,7 @@ from . import (
     retry,
     retry_after,
 )
+from .delivery import group as delivery
 from .measure import FULL, QUICK, Effort
 from .report import Section, document, machine, table
 
@@ -33,6 +34,7 @@ GROUPS: dict[str, Callable[[Effort], list[Section]]] = {
     "retry-after": retry_after.sections,
     "durations": durations.sections,
     "retry": retry.sections,
+    "delivery": delivery.sections,
     "memory": memory.sections,
     "import": importing.sections,
 }
@@ -43,7 +45,11 @@ OUTPUT = ROOT / "build" / "bench.json"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
-    parser.add_argument("--quick", action="store_true", help="a rough answer within seconds")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a rough answer within seconds, of deliveries within a minute",
+    )
     asked = parser.parse_args()
     unknown = [name for name in asked.groups if name not in GROUPS]
     if unknown:

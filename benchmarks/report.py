@@ -27,6 +27,12 @@ PACKAGES = (
     "opnieuw",
     "retrying",
     "pytimeparse2",
+    "psycopg",
+    "procrastinate",
+    "pgqueuer",
+    "asyncpg",
+    "huey",
+    "litequeue",
 )
 _HEADINGS = ("what", "time", "baseline", "ratio", "quartiles", "limit", "remark")
 # The columns of numbers; text reads better from its left edge.
@@ -35,7 +41,10 @@ _RIGHT = ("time", "baseline", "ratio", "quartiles")
 
 @dataclass(frozen=True)
 class Row:
-    """One contender. Times are in seconds; a limit is a ratio that the project promises."""
+    """One contender. Times are in seconds.
+
+    The project promises a ratio of at most `limit`, or of at least `least`.
+    """
 
     what: str
     seconds: float | None = None
@@ -44,6 +53,14 @@ class Row:
     limit: float | None = None
     remark: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    least: float | None = None
+
+    @property
+    def promise(self) -> str:
+        """The limit in words; nothing where there is none."""
+        if self.least is not None:
+            return f"{self.least:g}x or more"
+        return "" if self.limit is None else f"{self.limit:g}x"
 
 
 @dataclass(frozen=True)
@@ -108,9 +125,9 @@ def duration(seconds: float) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    spread, limit = row.ratio, ""
-    if row.limit is not None:
-        limit = f"{row.limit:g}x {'met' if _within(row) else 'MISSED'}"
+    spread, limit = row.ratio, row.promise
+    if limit:
+        limit += " met" if _within(row) else " MISSED"
     return (
         row.what,
         "" if row.seconds is None else duration(row.seconds),
@@ -131,9 +148,11 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _within(row: Row) -> bool | None:
-    if row.limit is None or row.ratio is None:
+    if row.ratio is None:
         return None
-    return row.ratio.median <= row.limit
+    if row.least is not None:
+        return row.ratio.median >= row.least
+    return None if row.limit is None else row.ratio.median <= row.limit
 
 
 def _cpu_model() -> str:

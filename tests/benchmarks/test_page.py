@@ -129,3 +129,17 @@ def test_a_quick_run_and_one_of_some_groups_are_not_published(
     monkeypatch.setattr(pages, "OUTPUT", written)
     with pytest.raises(SystemExit, match="make bench"):
         pages.main()
+
+
+def test_a_promise_of_at_least_so_much_is_shown_and_missed_below() -> None:
+    rows = [
+        Row("a bare SQL loop", 1e-6, 2e-6, Spread(0.4, 0.4, 0.4), least=0.45),
+        Row("peer", 1e-5, 2e-6, Spread(5.0, 5.0, 5.0), least=3.0),
+    ]
+    run = a_run(Section("delivery", "drain", rows))
+    assert "| 0.40x | 0.40 to 0.40 | 0.45x or more, missed |" in page(run)
+    assert "| 5.00x | 5.00 to 5.00 | 3x or more, met |" in page(run)
+    assert losses(Section("delivery", "drain", rows)) == [
+        "- Drain; we lose: a bare SQL loop 0.40x.",
+        "- Drain; a limit missed: a bare SQL loop 0.40x instead of 0.45x or more.",
+    ]
