@@ -46,8 +46,12 @@ def loaded(file: Path) -> Any:
 
 
 def client_of(url: str) -> httpx.Client:
-    """Any number of threads may use it at once."""
-    limits = httpx.Limits(max_connections=None)
+    """Any number of threads may use it at once.
+
+    Each request has a connection of its own: a server closes one after an error, and a client that
+    sends its next request in that moment sees a reset.
+    """
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     return httpx.Client(base_url=url, timeout=120, limits=limits, trust_env=False)
 
 
