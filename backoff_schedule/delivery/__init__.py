@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
     from .outbox import Outbox
     from .postgres import PostgresOutbox
+    from .running import Counts
     from .sqlite import SQLiteOutbox
-    from .worker import Counts, Worker
+    from .worker import Worker
 else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
     _LATER = {
-        "Counts": "worker",
+        "Counts": "running",
         "HTTPSender": "http",
         "Inbox": "inbox",
         "InboxCounts": "inbox",
