@@ -80,7 +80,9 @@ def work(place: tuple[str, str], sent: str) -> None:
         Worker(outbox, send, POLICY, concurrency=16, poll="50ms").run_forever()
 
 
-def stress(place: tuple[str, str], folder: Path, kills: int, events: int) -> Counter[str]:
+def stress(
+    place: tuple[str, str], folder: Path, kills: int, events: int, processes: int = 3
+) -> Counter[str]:
     """Kill `kills` workers while `events` are enqueued and delivered; what became of them.
 
     Raises `AssertionError` where a promise is broken.
@@ -88,7 +90,7 @@ def stress(place: tuple[str, str], folder: Path, kills: int, events: int) -> Cou
     sent = str(folder / "sent.log")
     chance = random.Random(kills)
     FORK.set_forkserver_preload([__name__])
-    workers = [_started(place, sent) for _ in range(3)]
+    workers = [_started(place, sent) for _ in range(processes)]
     with closing(outbox_at(place)) as outbox:
         killed = enqueued = 0
         while killed < kills or enqueued < events:
