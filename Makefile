@@ -16,7 +16,8 @@ space := $(empty) $(empty)
 CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
 # A file stays with one worker, because the blocks of a page share their names.
-WORKERS = --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# More of them than cores, because many tests wait.
+WORKERS = --numprocesses=3 --dist=loadfile
 
 .PHONY: demo test stress check pictures docs bench claims mutants format lint types layers coverage wheel clean
 
