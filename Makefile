@@ -17,7 +17,7 @@ CORE_FILES = $(subst $(space),$(comma),$(CORE:%=backoff_schedule/%.py))
 
 # A file stays with one worker, because the blocks of a page share their names.
 # More of them than cores, because many tests wait.
-WORKERS = --numprocesses=3 --dist=loadfile
+WORKERS = --numprocesses=4 --dist=loadfile
 
 .PHONY: demo test stress check pictures docs bench claims mutants format lint types layers coverage wheel clean
 

@@ -63,8 +63,10 @@ def times(effort: Effort) -> Times:
     return measured
 
 
-def garbage() -> dict[str, dict[str, int]]:
-    """For each contender and job, how many objects only the collector could free after it."""
+def garbage(of: str = "") -> dict[str, dict[str, int]]:
+    """For each contender whose name begins so and each job, how many objects only the collector
+    could free after it.
+    """
     patch_sleep()
     found, _ = decorators()
     return {
@@ -72,7 +74,7 @@ def garbage() -> dict[str, dict[str, int]]:
             job: _uncollected(decorator.plain(function())) for job, function in _OUTCOMES.items()
         }
         for decorator in found
-        if decorator.name != SHARED
+        if decorator.name != SHARED and decorator.name.startswith(of)
     }
 
 
