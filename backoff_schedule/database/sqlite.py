@@ -173,7 +173,8 @@ class SQLiteDatabase:
             self.path, timeout=0, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.create_function("backoff_now", 0, self._clock)
+            # Called once for each statement, and not for each row: a statement has one time.
+            connection.create_function("backoff_now", 0, self._clock, deterministic=True)
             deadline = time.monotonic() + self._patience
             self._execute(connection, "PRAGMA foreign_keys = ON", deadline)
             self._execute(connection, "PRAGMA synchronous = FULL", deadline)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..database.clock import from_microseconds
 from .deciding import before_send
 from .endpoints import unexpired
-from .gate import locked_gates, write_gates
+from .gate import gates_to_claim, write_gates
 from .model import Claim
 from .policy import merged
 from .settling import END_UNSENT
@@ -116,7 +116,9 @@ class Claiming:
         numbers = sorted({*self._turn, *self._lost_turn})
         gates = {
             gate.endpoint_id: gate
-            for gate in locked_gates(transaction, numbers, wait=self._tries == 1)
+            for gate in gates_to_claim(
+                transaction, self._statements, numbers, wait=self._tries == 1
+            )
         }
         claims = self._claimed(transaction, gates)
         write_gates(transaction, self._statements, gates.values())
@@ -239,7 +241,7 @@ class Room:
         self.unsent: list[tuple[Claim, Decision]] = []
         self._now = now
         self._moment = from_microseconds(now)
-        self._secrets = unexpired(json.loads(gate.secrets), now)
+        self._secrets = () if gate.secrets == "[]" else unexpired(json.loads(gate.secrets), now)
         self._probe: CircuitState | None = None
         self.is_shut = not self.ask()
 

@@ -35,20 +35,29 @@ if TYPE_CHECKING:
     from .policy import DeliveryPolicy
     from .statements import Statements
 
-_FETCH = """
+_COLUMNS = """
 SELECT g.endpoint_id, g.max_in_flight, g.disabled_at, g.enabled_at, g.status, g.generation,
-    g.circuit, g.failures, g.probe_id, e.name, e.url, e.secrets, e.policy
+    g.circuit, g.failures, g.probe_id, e.name, e.url, e.secrets, e.policy, LOCKED
 FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
 WHERE g.endpoint_id {among}
-ORDER BY g.endpoint_id
 """
-_LOCK = _FETCH + "{lock}"
-_LOCK_FREE = _FETCH + "{lock_free}"
+_LOCKED = _COLUMNS.replace("LOCKED", "1 AS locked")
+_ORDER = "ORDER BY g.endpoint_id\n"
+_LOCK = _LOCKED + _ORDER + "{lock}"
+# Nothing is decided at such a gate that another claim or a result could be in the way of.
+_WIDE_OPEN = "(g.max_in_flight IS NULL AND g.status = 'closed')"
+_LOCK_OTHERS = (
+    f"SELECT * FROM ({_LOCKED} AND NOT {_WIDE_OPEN} {_ORDER} LOCK) AS locked UNION ALL "
+    + _COLUMNS.replace("LOCKED", "0")
+    + f" AND {_WIDE_OPEN}"
+)
+_LOCK_NARROW = _LOCK_OTHERS.replace("LOCK)", "{lock})")
+_LOCK_NARROW_FREE = _LOCK_OTHERS.replace("LOCK)", "{lock_free})")
 
 
 @dataclass(slots=True)
 class Gate:
-    """A gate, locked. What is set or counted here is written by the store."""
+    """A gate. What is set or counted here is written by the store, which has it locked by then."""
 
     endpoint_id: int
     max_in_flight: int | None
@@ -63,6 +72,7 @@ class Gate:
     url: str | None
     secrets: str
     policy: str
+    is_locked: int = 1
 
     disabled_reason: str | None = None
     changed: bool = False
@@ -139,6 +149,16 @@ class Gate:
         """Take a try in whose lease ended."""
         self.changed = True
         self.lost += 1
+
+    def take_over(self, unlocked: Gate) -> None:
+        """Add what a claim has counted at this gate without a lock."""
+        self.changed = True
+        self.dead += unlocked.dead
+        self.expired += unlocked.expired
+        self.lost += unlocked.lost
+        if unlocked.disabled_at is not None and self.disabled_at is None:
+            self.disabled_at, self.disabled_reason = unlocked.disabled_at, unlocked.disabled_reason
+            self.events += unlocked.events
 
     def disable(self, now: float, actor: str, reason: str) -> None:
         """Let the rows of this endpoint wait until somebody enables it."""
@@ -240,10 +260,18 @@ _EVENTS = {
 
 def write_gates(transaction: Transaction, statements: Statements, gates: Iterable[Gate]) -> None:
     """Write what has changed, and what happened to whom."""
-    known = list(gates)
-    for gate in known:
+    changed = []
+    unlocked = {}
+    for gate in gates:
         gate.take_successes_in()
-    changed = [gate for gate in known if gate.changed]
+        if gate.changed and gate.is_locked:
+            changed.append(gate)
+        elif gate.changed:
+            unlocked[gate.endpoint_id] = gate
+    if unlocked:
+        for gate in locked_gates(transaction, sorted(unlocked)):
+            gate.take_over(unlocked[gate.endpoint_id])
+            changed.append(gate)
     if not changed:
         return
     statements.write_gates(transaction, changed)
@@ -252,9 +280,21 @@ def write_gates(transaction: Transaction, statements: Statements, gates: Iterabl
             log(transaction, gate.endpoint_id, event, actor, reason)
 
 
-def locked_gates(
-    transaction: Transaction, endpoints: list[int], *, wait: bool = True
+def locked_gates(transaction: Transaction, endpoints: list[int]) -> list[Gate]:
+    """The gates of these endpoints, locked in ascending order."""
+    return [Gate(*row) for row in transaction.rows(_LOCK, (transaction.numbers(endpoints),))]
+
+
+def gates_to_claim(
+    transaction: Transaction, statements: Statements, endpoints: list[int], *, wait: bool
 ) -> list[Gate]:
-    """The gates of these endpoints, locked in ascending order; the free ones if not `wait`."""
-    statement = _LOCK if wait else _LOCK_FREE
-    return [Gate(*row) for row in transaction.rows(statement, (transaction.numbers(endpoints),))]
+    """The gates of these endpoints; the free ones if not `wait`.
+
+    Locked in ascending order, but for those without a cap whose breaker is closed: a claim that
+    read one of these before a result or an operator shut it, came before that.
+    """
+    if not statements.locks_rows:
+        return locked_gates(transaction, endpoints)
+    numbers = transaction.numbers(endpoints)
+    statement = _LOCK_NARROW if wait else _LOCK_NARROW_FREE
+    return [Gate(*row) for row in transaction.rows(statement, (numbers, numbers))]

@@ -64,7 +64,9 @@ WITH given AS (
     UPDATE {prefix}deliveries AS d
     SET state = g.state, next_attempt_at = g.due, finished_at = g.finished,
         last_status = g.status, last_error = g.error, reason = g.reason
-    FROM given AS g WHERE d.id = g.id AND d.token = g.token AND d.state = 'sending'
+    FROM given AS g
+    WHERE d.id = ANY(ARRAY(SELECT id FROM given)) AND d.id = g.id AND d.token = g.token
+        AND d.state = 'sending'
     RETURNING d.id
 )
 INSERT INTO {prefix}tries
@@ -74,6 +76,14 @@ FROM given AS g JOIN moved ON moved.id = g.id
 RETURNING delivery_id
 """
 _GATES = """
+WITH u AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(?) AS u(
+        status text, until bigint, generation bigint, circuit text, failures text,
+        probe_id bigint, disabled_at bigint, disabled_reason text, delivered integer,
+        retried integer, failed integer, dead integer, expired integer, lost integer,
+        seconds float8, endpoint_id bigint
+    )
+)
 UPDATE {prefix}gates AS g
 SET status = u.status, until = u.until, generation = u.generation, circuit = u.circuit,
     failures = u.failures, probe_id = u.probe_id, disabled_at = u.disabled_at,
@@ -81,12 +91,8 @@ SET status = u.status, until = u.until, generation = u.generation, circuit = u.c
     delivered = g.delivered + u.delivered, retried = g.retried + u.retried,
     failed = g.failed + u.failed, dead = g.dead + u.dead, expired = g.expired + u.expired,
     lost = g.lost + u.lost, seconds = g.seconds + u.seconds
-FROM json_to_recordset(?) AS u(
-    status text, until bigint, generation bigint, circuit text, failures text, probe_id bigint,
-    disabled_at bigint, disabled_reason text, delivered integer, retried integer, failed integer,
-    dead integer, expired integer, lost integer, seconds float8, endpoint_id bigint
-)
-WHERE g.endpoint_id = u.endpoint_id
+FROM u
+WHERE g.endpoint_id = ANY(ARRAY(SELECT endpoint_id FROM u)) AND g.endpoint_id = u.endpoint_id
 """
 _WANTED = ("endpoint_id", "count", "lease")
 _RESULT = (
@@ -101,6 +107,8 @@ _GATE = (
 
 
 class _Statements:
+    locks_rows = True
+
     def take(
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
     ) -> dict[int, list[tuple[Any, ...]]]:

@@ -20,7 +20,13 @@ CLAIMED = (
 
 
 class Statements(Protocol):
-    """What each store says in its own way."""
+    """What each store says in its own way.
+
+    Attributes:
+        locks_rows: Whether rows are locked; else whoever writes has the whole database.
+    """
+
+    locks_rows: bool
 
     def take(
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]

@@ -369,6 +369,40 @@ def test_a_gate_that_somebody_holds_is_waited_for_and_then_gone_without(conninfo
     outbox.close()
 
 
+def test_the_gate_of_an_endpoint_without_a_cap_is_not_waited_for(conninfo: str) -> None:
+    outbox = PostgresOutbox(conninfo)
+    outbox.migrate()
+    outbox.add_endpoint("acme", max_in_flight=None)
+    enqueue(outbox, 1)
+    with psycopg.connect(conninfo) as holder:
+        holder.execute("SELECT * FROM backoff_gates FOR UPDATE")
+        assert [claim.endpoint for claim in outbox.claim(10)] == ["acme"]
+        holder.rollback()
+    outbox.close()
+
+
+def test_what_a_claim_counts_without_the_lock_undoes_nothing_that_was_written_meanwhile(
+    conninfo: str, clock: Clock
+) -> None:
+    outbox = PostgresOutbox(conninfo, clock=clock)
+    outbox.migrate()
+    outbox.add_endpoint("acme", max_in_flight=None)
+    outbox.enqueue("acme", b"x", ttl=1)
+    clock.forward(2)
+    look = "SELECT delivered, expired, status, disabled_reason FROM backoff_gates"
+    with psycopg.connect(conninfo) as holder, ThreadPoolExecutor(1) as pool:
+        holder.execute(
+            "UPDATE backoff_gates SET delivered = 5, status = 'open', disabled_reason = 'theirs'"
+        )
+        claiming = pool.submit(outbox.claim, 10)
+        with pytest.raises(TimeoutError):
+            claiming.result(timeout=0.3)
+        holder.commit()
+        assert claiming.result(timeout=10) == []
+        assert holder.execute(look).fetchall() == [(5, 1, "open", "theirs")]
+    outbox.close()
+
+
 def test_rows_that_somebody_holds_are_passed_over(conninfo: str) -> None:
     outbox = PostgresOutbox(conninfo)
     outbox.migrate()
