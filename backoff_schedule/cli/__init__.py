@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each in a module that is loaded only when its verb runs.
-VERBS = {"show": "show", "retry-after": "retry_after", "run": "run", "demo": "demo"}
+VERBS = {
+    "show": "show",
+    "retry-after": "retry_after",
+    "run": "run",
+    "outbox": "outbox",
+    "demo": "demo",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 OPTIONS = ("base", "growth", "factor", "max", "steps", "free", "jitter")
 
 
-def add_schedule_options(parser: Parser) -> None:
+def add_schedule_options(parser: Parser, *, random: bool = True) -> None:
+    """Add them; without `random` not those that say where the delays are drawn from."""
     group = parser.add_argument_group(
         "the schedule", "durations are written like 15s, 250ms, 1h30m or '2 days'"
     )
@@ -48,6 +49,9 @@ def add_schedule_options(parser: Parser) -> None:
         help="0.2 spreads by 20%% both ways, full from nothing up to the delay, 0.8,1.0 between "
         "these two multiples of it",
     )
+    if not random:
+        parser.set_defaults(seed=None, key=None)
+        return
     group.add_argument("--seed", metavar="TEXT", help="draw the delays from SeededRandom(TEXT)")
     group.add_argument("--key", metavar="TEXT", help="draw the delays that belong to this key")
 

@@ -4,6 +4,7 @@ from .auto_disable import AutoDisable
 from .deciding import decide, timetable
 from .model import (
     Claim,
+    DeadLetter,
     Decision,
     Delivered,
     Delivery,
@@ -58,6 +59,7 @@ __all__ = [
     "AutoDisable",
     "Claim",
     "Counts",
+    "DeadLetter",
     "Decision",
     "Delivered",
     "Delivery",

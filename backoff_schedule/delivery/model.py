@@ -250,6 +250,20 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A dead or failed row, and how many died like it.
+
+    Attributes:
+        delivery: The row.
+        alike: How many dead and failed rows of its endpoint have the same last error, or without
+            one the same reason, and finished at the same time or later. It counts itself.
+    """
+
+    delivery: Delivery
+    alike: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
     """One try in a row's history.
 

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from ..database.transaction import Database, Transaction
     from ..durations import DurationLike
     from .enqueueing import Event, Style
-    from .model import Claim, Decision, Delivery, Endpoint, Transition, Try
+    from .model import Claim, DeadLetter, Decision, Delivery, Endpoint, Transition, Try
     from .policy import DeliveryPolicy
     from .statements import Statements
 
     # Inside the class, `list` is a method.
     Deliveries: TypeAlias = list[Delivery]
+    DeadLetters: TypeAlias = list[DeadLetter]
     Tries: TypeAlias = list[Try]
     Ids: TypeAlias = list[int]
     Claims: TypeAlias = list[Claim]
@@ -298,6 +299,29 @@ class Outbox:
             lambda transaction: reading.history(transaction, event_id, endpoint)
         )
 
+    def dead_letters(
+        self,
+        *,
+        endpoint: str | None = None,
+        since: datetime | None = None,
+        error: str | None = None,
+        limit: int = 100,
+    ) -> DeadLetters:
+        """Dead and failed rows, the last to finish first, each with how many died like it since.
+
+        - `endpoint`, `since`, `error`: only those of an endpoint, finished at or after an instant,
+          with this last error.
+
+        Reads every dead and failed row, and no other.
+
+        Raises `TypeError` and `ValueError`, naming the argument.
+        """
+        return self._database.read(
+            lambda transaction: reading.dead_letters(
+                transaction, endpoint, since, error, _count(limit)
+            )
+        )
+
     # Redrive and purge
 
     def redrive(
@@ -311,6 +335,8 @@ class Outbox:
         rate: float | None = None,
         ttl: DurationLike | None = None,
         fresh_event_id: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[int], object] | None = None,
     ) -> Ids:
         """Give dead and failed rows a new budget, and answer the ids of those that were moved.
 
@@ -324,12 +350,14 @@ class Outbox:
         - `ttl`: a new one, from now on. With it, expired rows are moved too.
         - `fresh_event_id`: send them under new ids, so that a receiver that has seen the old ones
           takes them for new. The old ids stay in the history.
+        - `dry_run`: move nothing, and answer the ids that would be moved.
+        - `progress`: called after each transaction with how many were moved so far.
 
         Raises `TypeError` and `ValueError`, naming the argument.
         """
         started = self._database.read(lambda transaction: transaction.now())
         wanted = redriving.checked_wanted(
-            ids, endpoint, since, error, rate, ttl, fresh_event_id, started
+            ids, endpoint, since, error, rate, ttl, fresh_event_id, dry_run, started
         )
         left = None if limit is None or ids is not None else _count(limit)
         moved = redriving.beginning(wanted)
@@ -340,6 +368,8 @@ class Outbox:
                 partial(redriving.redrive, wanted=wanted, before=moved, count=count)
             )
             answer += moved.ids
+            if progress is not None:
+                progress(len(answer))
             if left is not None:
                 left -= len(moved.ids)
         self._ring.forget()
@@ -349,10 +379,13 @@ class Outbox:
         self,
         older_than: DurationLike,
         states: Sequence[str] = ("delivered", "expired"),
+        *,
+        progress: Callable[[int], object] | None = None,
     ) -> int:
         """Drop rows that were finished for `older_than`, with their history; say how many.
 
-        An event is recognised as enqueued before for as long as its row is kept.
+        An event is recognised as enqueued before for as long as its row is kept. A thousand rows
+        are dropped in a transaction, and after each `progress` is called with how many so far.
 
         Raises `ValueError` for a state in which rows still wait.
         """
@@ -375,6 +408,8 @@ class Outbox:
             if found is None:
                 return dropped
             last = found
+            if progress is not None:
+                progress(dropped)
 
     # What a worker asks for
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from ..database.clock import from_microseconds
+from ..database.clock import from_microseconds, to_microseconds
 from ..refusals import refusal
-from .model import Delivery, State, Try
-from .text import checked_name
+from .model import DeadLetter, Delivery, State, Try
+from .text import checked_name, stored_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,32 @@ if TYPE_CHECKING:
 
     from ..database.transaction import Transaction
 
-_COLUMNS = """
+_DELIVERY = """
 SELECT d.id, d.event_id, e.name, d.type, d.payload, d.state, d.attempts, d.next_attempt_at,
     d.last_status, d.last_error, d.redrives, d.created_at, d.finished_at, d.expires_at, d.reason
+"""
+_FROM = """
 FROM {prefix}deliveries AS d JOIN {prefix}endpoints AS e ON e.id = d.endpoint_id
 """
+_COLUMNS = _DELIVERY + _FROM
 _GET = _COLUMNS + "WHERE e.name = ? AND d.event_id = ?"
 _LIST = _COLUMNS + "WHERE d.id > ? STATE ENDPOINT ORDER BY d.id LIMIT ?"
+# Counted over all of them before LIMIT, in the order in which they are shown. What has no error of
+# a receiver, such as a deadline that was over before a send, is told apart by its reason.
+_DEAD_LETTERS = (
+    _DELIVERY
+    + """
+, count(*) OVER (
+    PARTITION BY d.endpoint_id, COALESCE(d.last_error, d.reason)
+    ORDER BY d.finished_at DESC, d.id DESC ROWS UNBOUNDED PRECEDING
+)
+"""
+    + _FROM
+    + """
+WHERE d.state IN ('failed', 'dead', 'expired') AND d.state <> 'expired' AND d.finished_at >= ?
+ENDPOINT ERROR ORDER BY d.finished_at DESC, d.id DESC LIMIT ?
+"""
+)
 # By the row and not by the id in its history, which a redrive under a fresh id has left behind.
 _HISTORY = """
 SELECT t.number, t.redrive, t.started_at, t.seconds, t.status, t.error, t.outcome, t.event_id
@@ -56,6 +75,25 @@ def listed(
     return [_delivery(row) for row in transaction.rows(statement, (*values, *extra, limit))]
 
 
+def dead_letters(
+    transaction: Transaction,
+    endpoint: str | None,
+    since: datetime | None,
+    error: str | None,
+    limit: int,
+) -> list[DeadLetter]:
+    """Dead and failed rows, the last to finish first."""
+    values: list[Any] = [0 if since is None else to_microseconds(since, "since")]
+    statement = _DEAD_LETTERS.replace("ENDPOINT", "" if endpoint is None else "AND e.name = ?")
+    statement = statement.replace("ERROR", "" if error is None else "AND d.last_error = ?")
+    if endpoint is not None:
+        values.append(checked_name(endpoint))
+    if error is not None:
+        values.append(stored_text(error))
+    rows = transaction.rows(statement, (*values, limit))
+    return [DeadLetter(delivery=_delivery(row), alike=row[15]) for row in rows]
+
+
 def history(transaction: Transaction, event_id: str, endpoint: str) -> list[Try]:
     """Every try of a row, the first one first."""
     values = (checked_name(endpoint), checked_name(event_id, "event_id"))
@@ -78,7 +116,7 @@ def history(transaction: Transaction, event_id: str, endpoint: str) -> list[Try]
 
 def _delivery(row: Sequence[Any]) -> Delivery:
     (number, event_id, endpoint, kind, payload, state, attempts, due, status, error) = row[:10]
-    redrives, created_at, finished_at, expires_at, reason = row[10:]
+    redrives, created_at, finished_at, expires_at, reason = row[10:15]
     return Delivery(
         id=number,
         event_id=event_id,

@@ -64,6 +64,7 @@ class Wanted:
     spacing: float
     ttl: int | None
     fresh_event_id: bool
+    dry_run: bool
     started: int
 
 
@@ -97,6 +98,9 @@ def redrive(transaction: Transaction, wanted: Wanted, before: Moved, count: int)
     moved = []
     for row_id, _, endpoint, event_id in found:
         place = places.get(endpoint, 0)
+        if wanted.dry_run:
+            moved.append(row_id)
+            continue
         delay = round(place * wanted.spacing)
         identity = f"evt_{uuid4().hex}" if wanted.fresh_event_id else event_id
         change = (delay, delay, wanted.ttl, identity, row_id, wanted.started)
@@ -116,6 +120,7 @@ def checked_wanted(
     rate: float | None,
     ttl: DurationLike | None,
     fresh_event_id: bool,
+    dry_run: bool,
     started: int,
 ) -> Wanted:
     """What is to be redriven.
@@ -130,6 +135,7 @@ def checked_wanted(
         spacing=_spacing(rate),
         ttl=None if ttl is None else lifetime(ttl),
         fresh_event_id=fresh_event_id,
+        dry_run=dry_run,
         started=started,
     )
 
