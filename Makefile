@@ -21,7 +21,7 @@ WORKERS = --numprocesses=4 --dist=loadfile
 
 .PHONY: demo test stress check pictures docs bench claims mutants format lint types layers coverage wheel clean
 
-demo: $(VENV)/.package ## run the main job on this machine
+demo: $(VENV)/.demo ## run the main job on this machine, told as a story
 	@$(BIN)/backoff-schedule demo
 
 test: $(VENV)/.test ## run the tests, every code block of the docs among them
@@ -96,6 +96,7 @@ wheel: $(VENV)/.package ## build the wheel and use it in an empty environment
 	build/empty/bin/python -m pip install --quiet --no-index build/wheel/*.whl
 	cd build && empty/bin/backoff-schedule show --base 1m --max 6h --attempts 3
 	cd build && empty/bin/python -m backoff_schedule retry-after 120
+	cd build && empty/bin/backoff-schedule demo
 
 clean:
 	rm -rf .venv .venv-* build mutants .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

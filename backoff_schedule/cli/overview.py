@@ -19,7 +19,7 @@ verbs:
   show         the timetable of a schedule: each wait, its band, and the time in all
   retry-after  what the Retry-After field of an HTTP answer means
   run          a command, run until it succeeds
-  demo         watch a schedule call a server that fails, in a few seconds
+  demo         watch events arrive, once each, at a receiver that fails: a few seconds
 """
 
 _EXAMPLES = """\

@@ -91,7 +91,7 @@ def test_an_interrupt_ends_quietly_with_130() -> None:
 def test_the_demo_ends_well() -> None:
     code, out, err = ended("demo")
     assert (code, err) == (0, "")
-    assert "call 4: 200, success" in out
+    assert "Exactly one effect per event" in out
 
 
 @pytest.mark.parametrize(
