@@ -19,6 +19,7 @@ verbs:
   show         the timetable of a schedule: each wait, its band, and the time in all
   retry-after  what the Retry-After field of an HTTP answer means
   run          a command, run until it succeeds
+  outbox       deliver from an outbox, look at it, redrive dead letters
   demo         watch events arrive, once each, at a receiver that fails: a few seconds
 """
 
@@ -28,6 +29,7 @@ examples:
   backoff-schedule show --preset svix --fits 24h
   backoff-schedule retry-after 'Sun, 06 Nov 1994 08:49:37 GMT'
   backoff-schedule run --attempts 5 -- curl --fail https://example.com/health
+  backoff-schedule outbox --db app.db dead
   backoff-schedule demo
 
 Each verb has a --help of its own: backoff-schedule show --help

@@ -41,11 +41,17 @@ def test_a_source_tree_says_that_it_has_no_version(
     ("arguments", "line"),
     [
         (["shw"], "'shw' is not a verb; did you mean show?"),
-        (["frobnicate"], "'frobnicate' is not a verb; the verbs are show, retry-after, run, outbox, demo"),
+        (
+            ["frobnicate"],
+            "'frobnicate' is not a verb; the verbs are show, retry-after, run, outbox, demo",
+        ),
         (["--", "show"], "the verb goes first: backoff-schedule show ..."),
         (["--versoin"], "'--versoin' is not an option; did you mean --version?"),
         (["-v"], "'-v' is not an option; see --help"),
-        (["\udce9\n"], "'\\udce9\\n' is not a verb; the verbs are show, retry-after, run, outbox, demo"),
+        (
+            ["\udce9\n"],
+            "'\\udce9\\n' is not a verb; the verbs are show, retry-after, run, outbox, demo",
+        ),
     ],
 )
 def test_what_is_no_verb_exits_2_with_one_line(
