@@ -70,6 +70,8 @@ def write_form(folder: Path, source: str = FORM) -> Path:
 def form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Form]:
     monkeypatch.chdir(tmp_path)
     module = loaded(write_form(tmp_path))
+    # A test may put another one in their place.
+    stores = (module.accounts, module.addresses)
     with served(module.app) as client:
         form = Form(module, client)
         clock = SimpleNamespace(
@@ -80,8 +82,8 @@ def form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Form]:
         module.add_user("Ann@example.com", "right")
         form.checked.clear()
         yield form
-    module.accounts.close()
-    module.addresses.close()
+    for store in stores:
+        store.close()
 
 
 def test_the_page_shows_the_form(form: Form) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .postgres import PostgresOutbox
     from .running import Counts
     from .sqlite import SQLiteOutbox
+    from .watching import WorkerEvent
     from .worker import Worker
 else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
@@ -42,6 +43,7 @@ else:
         "SQLiteInbox": "inbox",
         "SQLiteOutbox": "sqlite",
         "Worker": "worker",
+        "WorkerEvent": "watching",
     }
 
     def __getattr__(name):
@@ -83,6 +85,7 @@ __all__ = [
     "Try",
     "Verified",
     "Worker",
+    "WorkerEvent",
     "decide",
     "sign",
     "signature_headers",

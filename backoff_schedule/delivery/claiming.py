@@ -74,7 +74,7 @@ class Claiming:
     - `lease`: seconds that a lease lasts at least.
     - `lost`: whether a row whose last try was lost may be among them; one at most.
 
-    Afterwards `ended` has what became of rows that ended unsent, and `lost_tries` how many tries
+    Afterwards `ended` has the rows that ended unsent and how, and `lost_tries` how many tries
     were found lost.
     """
 
@@ -100,9 +100,9 @@ class Claiming:
         self._lost_turn: list[int] = []
         self._visited: set[int] = set()
         self.is_over = False
-        self.ended: list[Decision] = []
+        self.ended: list[tuple[Claim, Decision]] = []
         self.lost_tries = 0
-        self._ended: list[Decision] = []
+        self._ended: list[tuple[Claim, Decision]] = []
         self._lost_tries = 0
 
     def __call__(self, transaction: Transaction) -> list[Claim]:
@@ -181,7 +181,7 @@ class Claiming:
         self._ring.drained(drained)
         for room in rooms.values():
             for claim, decision in room.unsent:
-                self._ended.append(decision)
+                self._ended.append((claim, decision))
                 transaction.change(
                     END_UNSENT, (decision.state, decision.reason, claim.id, claim.token)
                 )

@@ -24,6 +24,7 @@ from ..schedule import create_backoff
 from . import claiming as leases
 from .deciding import before_send
 from .sending import Flight, Sender
+from .watching import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .claiming import Claiming
-    from .model import Claim, Decision
+    from .model import Claim, Decision, Outcome
     from .worker import Worker
 
 _logger = getLogger("backoff_schedule")
@@ -81,10 +82,11 @@ class Run:
         self.news = asyncio.Event()
         self.counts = Counts()
         self.is_due = True
+        self._watched = Watched(worker.on_event)
         self._sender = Sender(worker.send, self._on_result, self._on_end, self._on_crash)
         self._threads = ThreadPoolExecutor(2 if self._outbox.overlaps else 1)
         self._flights: set[Flight] = set()
-        self._results: list[tuple[Claim, object]] = []
+        self._results: list[tuple[Claim, Outcome]] = []
         self._jobs: set[asyncio.Task[None]] = set()
         self._claims_now = self._settles_now = False
         self._next_poll = self._claim_began = 0.0
@@ -162,7 +164,7 @@ class Run:
             elif settles:
                 self._begin(self._settle(self._taken()))
 
-    def _taken(self) -> list[tuple[Claim, object]]:
+    def _taken(self) -> list[tuple[Claim, Outcome]]:
         """The results to settle now."""
         batch, self._results = self._results, []
         self._settles_now = True
@@ -201,7 +203,7 @@ class Run:
 
     # The database
 
-    async def _settle(self, batch: list[tuple[Claim, object]]) -> None:
+    async def _settle(self, batch: list[tuple[Claim, Outcome]]) -> None:
         try:
             answers = await self._asked(self._outbox.settle, batch)
             self._written(batch, answers)
@@ -224,7 +226,7 @@ class Run:
         finally:
             self._claims_now = False
 
-    async def _settle_and_claim(self, batch: list[tuple[Claim, object]], limit: int) -> None:
+    async def _settle_and_claim(self, batch: list[tuple[Claim, Outcome]], limit: int) -> None:
         worker = self._worker
         try:
             answers, claims, claiming = await self._asked(
@@ -266,8 +268,8 @@ class Run:
     async def _send(self, claims: Sequence[Claim], claiming: Claiming, limit: int) -> None:
         """Begin what was claimed."""
         began = self._claim_began
-        for ended in claiming.ended:
-            self.counts.add(ended)
+        for unsent, ended in claiming.ended:
+            self._count(unsent, ended)
         self.counts.lost += claiming.lost_tries
         now = time.monotonic()
         if len(claims) >= limit or claiming.ended:
@@ -292,6 +294,8 @@ class Run:
             self._seen.update(claim.id for claim in good)
             went_on = good or claiming.ended or len(claims) > len(back) + len(late)
             self._is_done = self._is_done or (self._quiet and not went_on)
+        for claim in good:
+            self._watched.claimed(claim)
         for flight in self._sender.begin(good):
             self._flights.add(flight)
             self._claimed[flight.claim.id] = now
@@ -300,10 +304,16 @@ class Run:
                 self.loop.call_later(_TRIAL, self._outlive_trial, flight)
         if late:
             await self._asked(self._outbox.end_unsent, late)
-            for _, decision in late:
-                self.counts.add(decision)
+            for unsent, ended in late:
+                self._count(unsent, ended)
         if back:
             await self._asked(self._outbox.release, back)
+            for claim in back:
+                self._watched.released(claim)
+
+    def _count(self, claim: Claim, decision: Decision, outcome: Outcome | None = None) -> None:
+        self.counts.add(decision)
+        self._watched.ended(claim, decision, outcome)
 
     def _is_newer(self, claim: Claim) -> bool:
         """Whether a row was enqueued after the first claim of this run."""
@@ -322,7 +332,7 @@ class Run:
             self.is_due = True
             self.news.set()
 
-    def _on_result(self, flight: Flight, answer: object) -> None:
+    def _on_result(self, flight: Flight, answer: Outcome) -> None:
         self._results.append((flight.claim, answer))
         self.news.set()
 
@@ -335,15 +345,16 @@ class Run:
         self.news.set()
 
     def _written(
-        self, batch: Sequence[tuple[Claim, object]], answers: Sequence[Decision | None]
+        self, batch: Sequence[tuple[Claim, Outcome]], answers: Sequence[Decision | None]
     ) -> None:
-        for (claim, _), decision in zip(batch, answers, strict=True):
+        for (claim, outcome), decision in zip(batch, answers, strict=True):
             claimed = self._claimed.pop(claim.id, time.monotonic())
             if self._lost is not None and self._lost.claim is claim:
                 self._lost = None
             if decision is None:
+                self._watched.late(claim, outcome)
                 continue
-            self.counts.add(decision)
+            self._count(claim, decision, outcome)
             if decision.next_attempt_at is not None:
                 wait = (decision.next_attempt_at - claim.claimed_at).total_seconds()
                 heappush(self._retries, claimed + wait)
@@ -361,7 +372,8 @@ class Run:
         if tasks:
             await asyncio.wait(tasks, timeout=_GRACE)
         try:
-            await self._asked(self._outbox.settle, self._results)
+            last = self._results
+            self._written(last, await self._asked(self._outbox.settle, last))
             await self._asked(self._outbox.release, self._again)
         except Exception as error:  # noqa: BLE001  (their leases end, and they are due again)
             _logger.warning("the last results could not be written: %s", error)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
-    from .model import Claim
+    from .model import Claim, Outcome
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Sender:
     def __init__(
         self,
         send: Callable[[Claim], Any],
-        on_result: Callable[[Flight, object], None],
+        on_result: Callable[[Flight, Outcome], None],
         on_end: Callable[[Flight], None],
         on_crash: Callable[[BaseException], None],
     ) -> None:
@@ -88,7 +88,7 @@ class Sender:
                 if flight.task is not None:
                     flight.task.cancel()
 
-    def _result(self, flight: Flight, answer: object) -> None:
+    def _result(self, flight: Flight, answer: Outcome) -> None:
         if not flight.settled:
             flight.settled = True
             self._on_result(flight, answer)

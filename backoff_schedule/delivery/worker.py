@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..durations import DurationLike
     from .model import Claim
+    from .watching import WorkerEvent
 
 
 class Worker:
@@ -29,6 +30,8 @@ class Worker:
     - `concurrency`: how many sends at most are under way at once.
     - `lease`: how long a claim lasts at least; its own timeout and ten seconds if that is longer.
     - `poll`: how long at most it waits before it looks for due rows again.
+    - `on_event`: called with a `WorkerEvent` for each thing that this worker does with a row, in
+      the thread of its event loop, so it must not wait. What it raises is logged, and ends nothing.
 
     A send that takes longer than its timeout counts as failed then. An async one is cancelled; a
     sync one cannot be, and its slot stays taken until it ends.
@@ -64,6 +67,7 @@ class Worker:
         concurrency: int = 64,
         lease: DurationLike | None = None,
         poll: DurationLike = "1 second",
+        on_event: Callable[[WorkerEvent], object] | None = None,
     ) -> None:
         if not isinstance(outbox, Outbox):
             kind = type(outbox).__name__
@@ -88,6 +92,10 @@ class Worker:
         self.poll = to_seconds(poll, "poll")
         if self.poll == 0.0:
             raise ValueError(refusal("poll", poll, "longer than 0"))
+        if on_event is not None and not callable(on_event):
+            rule = "a function of an event, or None"
+            raise TypeError(f"{refusal('on_event', on_event, rule)}, not {type(on_event).__name__}")
+        self.on_event = on_event
         self._run: Run | None = None
         self._stopping = False
 
