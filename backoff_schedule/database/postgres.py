@@ -182,9 +182,9 @@ class PostgresDatabase:
         """
         return self._transact(work, self._patience, lock_timeout)
 
-    def read(self, work: Callable[[PostgresTransaction], T]) -> T:
-        """What `work` reads. As `write`, which see."""
-        return self._transact(work, self._patience)
+    def read(self, work: Callable[[PostgresTransaction], T], *, patience: float | None = None) -> T:
+        """What `work` reads. As `write`, which see; with a patience of its own if one is given."""
+        return self._transact(work, self._patience if patience is None else patience)
 
     def migrate(self, component: str, steps: Sequence[Sequence[str]]) -> None:
         """Bring the component's tables to the newest version, one migration at a time."""
@@ -329,6 +329,7 @@ def _dialect(schema: str | None, mark: str) -> Dialect:
             "lock": "FOR NO KEY UPDATE OF g",
             "lock_free": "FOR NO KEY UPDATE OF g SKIP LOCKED",
             "take_free": "FOR UPDATE SKIP LOCKED",
+            "prefer_indexes": "set_config('enable_seqscan', 'off', true)",
         },
         mark,
     )

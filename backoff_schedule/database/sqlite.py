@@ -51,6 +51,7 @@ _WORDS = {
     "lock": "",
     "lock_free": "",
     "take_free": "",
+    "prefer_indexes": "1",
 }
 DIALECT = Dialect(_WORDS, "?")
 
@@ -132,9 +133,12 @@ class SQLiteDatabase:
                 raise
             return answer
 
-    def read(self, work: Callable[[SQLiteTransaction], T]) -> T:
-        """What `work` reads, all of it from one moment. It may be called more than once."""
-        deadline = time.monotonic() + self._patience
+    def read(self, work: Callable[[SQLiteTransaction], T], *, patience: float | None = None) -> T:
+        """What `work` reads, all of it from one moment. It may be called more than once.
+
+        `patience` is in seconds; None for the database's own.
+        """
+        deadline = time.monotonic() + (self._patience if patience is None else patience)
 
         def once() -> T:
             connection.execute("BEGIN")

@@ -47,8 +47,8 @@ class Database(Protocol):
         """What `work` answers, in one transaction that is kept whole or not at all."""
         ...
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """What `work` reads."""
+    def read(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
+        """What `work` reads. `patience` is in seconds; None for the database's own."""
         ...
 
     def migrate(self, component: str, steps: Sequence[Sequence[str]]) -> None:

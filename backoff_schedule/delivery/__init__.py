@@ -22,6 +22,7 @@ from .signing import SignatureRefused, Verified, sign, signature_headers, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .counting import EndpointStats
     from .http import HTTPSender
     from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
     from .outbox import Outbox
@@ -34,6 +35,7 @@ else:
     # Loaded on first use: who signs or decides needs no database, and SQLite needs no psycopg.
     _LATER = {
         "Counts": "running",
+        "EndpointStats": "counting",
         "HTTPSender": "http",
         "Inbox": "inbox",
         "InboxCounts": "inbox",
@@ -67,6 +69,7 @@ __all__ = [
     "Delivery",
     "DeliveryPolicy",
     "Endpoint",
+    "EndpointStats",
     "HTTPSender",
     "Inbox",
     "InboxCounts",

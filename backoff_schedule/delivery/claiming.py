@@ -266,7 +266,7 @@ class Room:
             decision = before_send(claim, max(self._moment, claim.claimed_at))
             if decision is not None:
                 self.unsent.append((claim, decision))
-                self.gate.count_unsent(decision)
+                self.gate.count_unsent(claim, decision)
                 continue
             self.places -= 1
             self.left -= 1

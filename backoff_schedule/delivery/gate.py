@@ -82,7 +82,10 @@ class Gate:
     dead: int = 0
     expired: int = 0
     lost: int = 0
+    tries: int = 0
     seconds: float = 0.0
+    redelivered: int = 0
+    died_again: int = 0
     events: list[tuple[str, str, str | None]] = field(default_factory=list)
     # Successes in a row are taken in together: they are most of what there is.
     _successes: int = 0
@@ -123,7 +126,10 @@ class Gate:
     ) -> None:
         """Take one result in."""
         self.changed = True
+        self.tries += 1
         self.seconds += seconds
+        if claim.redrives:
+            self._count_redriven(decision)
         if decision.state == "delivered":
             self.delivered += 1
         elif decision.state == "pending":
@@ -137,9 +143,11 @@ class Gate:
         if isinstance(outcome, Permanent) and outcome.disable_endpoint:
             self.disable(now, "worker", outcome.reason)
 
-    def count_unsent(self, decision: Decision) -> None:
+    def count_unsent(self, claim: Claim, decision: Decision) -> None:
         """Take a row in that ended before it was sent."""
         self.changed = True
+        if claim.redrives:
+            self._count_redriven(decision)
         if decision.state == "expired":
             self.expired += 1
         else:
@@ -156,6 +164,7 @@ class Gate:
         self.dead += unlocked.dead
         self.expired += unlocked.expired
         self.lost += unlocked.lost
+        self.died_again += unlocked.died_again
         if unlocked.disabled_at is not None and self.disabled_at is None:
             self.disabled_at, self.disabled_reason = unlocked.disabled_at, unlocked.disabled_reason
             self.events += unlocked.events
@@ -176,7 +185,7 @@ class Gate:
             *(self.status, self.until, self.generation, self.circuit, self.failures),
             *(self.probe_id, self.disabled_at, self.disabled_reason),
             *(self.delivered, self.retried, self.failed, self.dead, self.expired),
-            *(self.lost, self.seconds),
+            *(self.lost, self.tries, self.seconds, self.redelivered, self.died_again),
         )
 
     @property
@@ -194,6 +203,12 @@ class Gate:
         """From when on a claim may ask the breaker again, in microseconds; None while closed."""
         until = self.state.until
         return None if until is None else int(min(until, LAST_SECOND) * 1_000_000)
+
+    def _count_redriven(self, decision: Decision) -> None:
+        if decision.state == "delivered":
+            self.redelivered += 1
+        elif decision.state != "pending":
+            self.died_again += 1
 
     def _feed_breaker(self, claim: Claim, outcome: Outcome, now: float) -> None:
         breaker = claim.policy.breaker

@@ -130,12 +130,16 @@ class Inbox:
         """
         raise NotImplementedError
 
-    def stats(self) -> dict[str, InboxCounts]:
+    def stats(self, *, timeout: DurationLike = "10 seconds") -> dict[str, InboxCounts]:
         """What came from each source, of what is kept, by the first 255 characters of its name.
 
         A count takes longer the more rows are kept: ask once a minute, and not at every event.
+
+        Raises `TimeoutError` for a database that stays busy or away for `timeout`.
         """
-        rows = self._database.read(lambda transaction: transaction.rows(_COUNT))
+        rows = self._database.read(
+            lambda transaction: transaction.rows(_COUNT), patience=to_seconds(timeout, "timeout")
+        )
         return {source: InboxCounts(*counts) for source, *counts in sorted(rows)}
 
     def purge(self, older_than: DurationLike) -> int:

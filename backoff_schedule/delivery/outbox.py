@@ -7,7 +7,7 @@ from functools import partial
 from ..database.migrations import script
 from ..durations import to_seconds
 from ..refusals import refusal
-from . import endpoints, reading, redriving, settling
+from . import counting, endpoints, reading, redriving, settling
 from .claiming import Claiming, PolicyCache
 from .endpoints import KEEP
 from .enqueueing import FIND, RETURNING, checked_event
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..database.transaction import Database, Transaction
     from ..durations import DurationLike
+    from .counting import EndpointStats
     from .enqueueing import Event, Style
     from .model import Claim, DeadLetter, Decision, Delivery, Endpoint, Transition, Try
     from .policy import DeliveryPolicy
@@ -321,6 +322,16 @@ class Outbox:
                 transaction, endpoint, since, error, _count(limit)
             )
         )
+
+    def stats(self, *, timeout: DurationLike = "10 seconds") -> dict[str, EndpointStats]:
+        """What became of each endpoint's deliveries and what waits, by name, at one moment.
+
+        Delivered rows are not looked at, however many are kept. What waits or is dead is counted in
+        an index: some 50 ms for 100,000 rows.
+
+        Raises `TimeoutError` for a database that stays busy or away for `timeout`.
+        """
+        return self._database.read(counting.stats, patience=to_seconds(timeout, "timeout"))
 
     # Redrive and purge
 

@@ -81,7 +81,8 @@ WITH u AS MATERIALIZED (
         status text, until bigint, generation bigint, circuit text, failures text,
         probe_id bigint, disabled_at bigint, disabled_reason text, delivered integer,
         retried integer, failed integer, dead integer, expired integer, lost integer,
-        seconds float8, endpoint_id bigint
+        tries integer, seconds float8, redelivered integer, died_again integer,
+        endpoint_id bigint
     )
 )
 UPDATE {prefix}gates AS g
@@ -90,7 +91,8 @@ SET status = u.status, until = u.until, generation = u.generation, circuit = u.c
     disabled_reason = COALESCE(u.disabled_reason, g.disabled_reason),
     delivered = g.delivered + u.delivered, retried = g.retried + u.retried,
     failed = g.failed + u.failed, dead = g.dead + u.dead, expired = g.expired + u.expired,
-    lost = g.lost + u.lost, seconds = g.seconds + u.seconds
+    lost = g.lost + u.lost, tries = g.tries + u.tries, seconds = g.seconds + u.seconds,
+    redelivered = g.redelivered + u.redelivered, died_again = g.died_again + u.died_again
 FROM u
 WHERE g.endpoint_id = ANY(ARRAY(SELECT endpoint_id FROM u)) AND g.endpoint_id = u.endpoint_id
 """
@@ -102,7 +104,7 @@ _RESULT = (
 _GATE = (
     *("status", "until", "generation", "circuit", "failures", "probe_id"),
     *("disabled_at", "disabled_reason", "delivered", "retried", "failed", "dead"),
-    *("expired", "lost", "seconds", "endpoint_id"),
+    *("expired", "lost", "tries", "seconds", "redelivered", "died_again", "endpoint_id"),
 )
 
 

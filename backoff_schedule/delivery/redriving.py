@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -39,6 +40,7 @@ SET state = 'pending', attempts = 0, redrives = redrives + 1, next_attempt_at = 
     event_id = ?, reason = NULL
 WHERE id = ? AND state IN ('failed', 'dead', 'expired') AND finished_at <= ?
 """
+_COUNT = "UPDATE {prefix}gates SET redriven = redriven + ? WHERE endpoint_id = ?"
 _PURGE = """
 SELECT id FROM {prefix}deliveries
 WHERE id > ? AND finished_at <= ? AND state IN (STATES)
@@ -96,6 +98,7 @@ def redrive(transaction: Transaction, wanted: Wanted, before: Moved, count: int)
     found = transaction.rows(_FIND, values)
     places = dict(before.places)
     moved = []
+    counts: Counter[int] = Counter()
     for row_id, _, endpoint, event_id in found:
         place = places.get(endpoint, 0)
         if wanted.dry_run:
@@ -107,7 +110,11 @@ def redrive(transaction: Transaction, wanted: Wanted, before: Moved, count: int)
         # Another operator may have moved it since.
         if transaction.change(_MOVE, change):
             places[endpoint] = place + 1
+            counts[endpoint] += 1
             moved.append(row_id)
+    # Last and ascending, as a settle does, so that a claim waits for no more than the commit.
+    for endpoint, number_moved in sorted(counts.items()):
+        transaction.change(_COUNT, (number_moved, endpoint))
     after = (found[-1][1], found[-1][0]) if found else before.after
     return Moved(tuple(moved), after, places, is_last=len(found) < count)
 

@@ -44,7 +44,11 @@ CREATE TABLE {prefix}gates (
     dead {big} NOT NULL DEFAULT 0,
     expired {big} NOT NULL DEFAULT 0,
     lost {big} NOT NULL DEFAULT 0,
-    seconds {real} NOT NULL DEFAULT 0
+    tries {big} NOT NULL DEFAULT 0,
+    seconds {real} NOT NULL DEFAULT 0,
+    redriven {big} NOT NULL DEFAULT 0,
+    redelivered {big} NOT NULL DEFAULT 0,
+    died_again {big} NOT NULL DEFAULT 0
 )
 """
 _DELIVERIES = """
@@ -108,6 +112,11 @@ _ENDED = """
 CREATE INDEX backoff_deliveries_ended
 ON {prefix}deliveries (finished_at, id) WHERE state IN ('failed', 'dead', 'expired')
 """
+# Of each endpoint, with all that is counted of them, so that no row is read for it.
+_DEAD = """
+CREATE INDEX backoff_deliveries_dead
+ON {prefix}deliveries (endpoint_id, finished_at, redrives) WHERE state IN ('dead', 'failed')
+"""
 _OF_ENDPOINT = """
 CREATE INDEX backoff_transitions_of_endpoint ON {prefix}transitions (endpoint_id, id)
 """
@@ -124,7 +133,7 @@ def steps(finished_at: str) -> tuple[tuple[str, ...], ...]:
     """The migrations; `finished_at` says how a database shows an instant to people."""
     first = (
         *(_ENDPOINTS, _GATES, _DELIVERIES, _TRIES, _TRANSITIONS),
-        *(_PENDING, _SENDING, _ENDED, _OF_ENDPOINT),
+        *(_PENDING, _SENDING, _ENDED, _DEAD, _OF_ENDPOINT),
         _DEAD_LETTERS.replace("FINISHED_AT", finished_at),
     )
     return (first,)

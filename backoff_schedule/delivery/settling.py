@@ -113,7 +113,7 @@ def end_unsent(
     now = transaction.now() / 1_000_000
     for claim, decision in counted:
         gate = gates[claim.endpoint_id]
-        gate.count_unsent(decision)
+        gate.count_unsent(claim, decision)
         gate.free_probe(claim.policy.breaker, claim.id, now)
     write_gates(transaction, statements, gates.values())
 

@@ -53,7 +53,8 @@ UPDATE {prefix}gates
 SET status = ?, until = ?, generation = ?, circuit = ?, failures = ?, probe_id = ?,
     disabled_at = ?, disabled_reason = COALESCE(?, disabled_reason), delivered = delivered + ?,
     retried = retried + ?, failed = failed + ?, dead = dead + ?, expired = expired + ?,
-    lost = lost + ?, seconds = seconds + ?
+    lost = lost + ?, tries = tries + ?, seconds = seconds + ?, redelivered = redelivered + ?,
+    died_again = died_again + ?
 WHERE endpoint_id = ?
 """
 

@@ -22,6 +22,7 @@ Operate an outbox in a database.
   migrate        make its tables, or bring them to the newest version
   add-endpoint   make an endpoint, or change what is named of one
   worker         deliver until SIGTERM or SIGINT
+  stats          how each endpoint is doing
   list           its rows
   show           one row, with every try of it
   dead           the dead letters, the last one first
@@ -45,6 +46,7 @@ VERBS = {
     "migrate": "changing",
     "add-endpoint": "changing",
     "worker": "working",
+    "stats": "stats",
     "list": "looking",
     "show": "looking",
     "dead": "looking",
