@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .counting import EndpointStats
     from .http import HTTPSender
     from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
+    from .metrics import OutboxCollector
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .running import Counts
@@ -38,6 +39,7 @@ else:
         "Inbox": "inbox",
         "InboxCounts": "inbox",
         "Outbox": "outbox",
+        "OutboxCollector": "metrics",
         "PostgresInbox": "inbox",
         "PostgresOutbox": "postgres",
         "SQLiteInbox": "inbox",
@@ -70,6 +72,7 @@ __all__ = [
     "Inbox",
     "InboxCounts",
     "Outbox",
+    "OutboxCollector",
     "Outcome",
     "Permanent",
     "PostgresInbox",
