@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .counting import EndpointStats
     from .http import HTTPSender
     from .inbox import Inbox, InboxCounts, PostgresInbox, SQLiteInbox
+    from .metrics import OutboxCollector
     from .outbox import Outbox
     from .postgres import PostgresOutbox
     from .running import Counts
@@ -40,6 +41,7 @@ else:
         "Inbox": "inbox",
         "InboxCounts": "inbox",
         "Outbox": "outbox",
+        "OutboxCollector": "metrics",
         "PostgresInbox": "inbox",
         "PostgresOutbox": "postgres",
         "SQLiteInbox": "inbox",
@@ -74,6 +76,7 @@ __all__ = [
     "Inbox",
     "InboxCounts",
     "Outbox",
+    "OutboxCollector",
     "Outcome",
     "Permanent",
     "PostgresInbox",

@@ -169,6 +169,9 @@ class Inbox:
         """Close our own connections; a pool of the application's stays open."""
         self._database.close()
 
+    def _is_away(self, error: Exception) -> bool:
+        return isinstance(error, TimeoutError) or self._database.is_away(error)
+
 
 class SQLiteInbox(Inbox):
     """An inbox in a SQLite file.
