@@ -201,5 +201,12 @@ class PostgresOutbox(Outbox):
 
 
 def _records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str]:
-    """Rows in one value: as an array for each column they take five times as long to say."""
-    return (json.dumps([dict(zip(names, row, strict=True)) for row in rows]),)
+    """Rows in one value: as an array for each column they take five times as long to say.
+
+    What is missing is NULL, so half of the text need not be said.
+    """
+    said = [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in rows
+    ]
+    return (json.dumps(said, separators=(",", ":")),)
