@@ -19,6 +19,7 @@ INSTALL_LINES = {
     "docs/guides/lock-out-guessers.md": ["uvicorn sign_in:app --workers 4"],
     "docs/guides/receive-webhooks.md": ["uvicorn receiver:app --workers 4"],
     "docs/guides/see-a-schedule.md": ['pip install "backoff-schedule[plot]"'],
+    "docs/guides/watch-deliveries.md": ['pip install "backoff-schedule[prometheus]"'],
     "docs/tutorial.md": ["pip install backoff-schedule"],
 }
 

@@ -20,7 +20,7 @@ Any number of processes may show them: they are the database's, not those of a p
 | `backoff_redrive_outcomes_total` | what became of those | `delivered`, `died_again` |
 | `backoff_repeated_deaths` | dead letters that had been redriven before | |
 | `backoff_most_redrives` | the most redrives of one dead letter | |
-| `backoff_endpoint_open` | 1 while the breaker is open, else 0 | |
+| `backoff_endpoint_open` | 1 from when the breaker opens until a probe succeeds, else 0 | |
 | `backoff_endpoint_disabled` | 1 while the endpoint is disabled, else 0 | |
 | `backoff_inbox_up` | 1 if the inbox's database answered, else 0 | |
 | `backoff_inbox_received` | events that are kept, by `source` | |
@@ -102,7 +102,8 @@ _GAUGES = (
     ("backoff_most_redrives", "The most redrives of one dead letter.", "most_redrives"),
     ("backoff_endpoint_disabled", "Whether the endpoint is disabled.", "disabled"),
 )
-_OPEN = ("backoff_endpoint_open", "Whether the endpoint's breaker is open.")
+# Half-open too: while an endpoint is down, its breaker goes to and fro between the two.
+_OPEN = ("backoff_endpoint_open", "Whether the endpoint's breaker is open, or waits for a probe.")
 _INBOX_GAUGES = (
     ("backoff_inbox_received", "Events that are kept.", "received"),
     ("backoff_inbox_duplicates", "Times that a kept event came again.", "duplicates"),
@@ -198,7 +199,7 @@ def _of_endpoints(counted: Mapping[str, EndpointStats]) -> Iterator[Metric]:
         yield gauge
     is_open = GaugeMetricFamily(*_OPEN, labels=["endpoint"])
     for endpoint, stats in counted.items():
-        is_open.add_metric([endpoint], float(stats.breaker == "open"))
+        is_open.add_metric([endpoint], float(stats.breaker != "closed"))
     yield is_open
 
 

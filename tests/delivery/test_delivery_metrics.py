@@ -153,6 +153,9 @@ def test_open_and_disabled_endpoints_are_shown(outbox: Outbox, clock: Clock) -> 
     assert shown() == [1, 0, 0, 1]
     clock.forward(60)
     outbox.enable("bob")
+    assert outbox.stats()["acme"].breaker == "half_open"
+    assert shown() == [1, 0, 0, 0]
+    outbox.settle([(claim, Delivered()) for claim in outbox.claim(1, policy)])
     assert shown() == [0, 0, 0, 0]
 
 
@@ -364,3 +367,13 @@ def test_a_package_that_prometheus_client_lacks_is_named_as_it_is() -> None:
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "wsgiref" in run.stderr.splitlines()[-1]
+
+
+def test_the_guide_names_every_metric_and_no_other(outbox: Outbox, inbox: Inbox) -> None:
+    guide = (ROOT / "docs" / "guides" / "watch-deliveries.md").read_text()
+    collector = OutboxCollector(outbox, inbox=inbox)
+    names: set[str] = set()
+    for family in collector.describe():
+        endings = {"counter": ["_total"], "summary": ["_count", "_sum"]}.get(family.type, [""])
+        names |= {family.name + ending for ending in endings}
+    assert set(re.findall(r"\bbackoff_\w+", guide)) - {"backoff_schedule"} == names
