@@ -86,6 +86,7 @@ class PostgresTransaction:
         self._dialect = dialect
         self._clock = clock
         self._began = 0
+        self.notes: list[object] = []
 
     def begin(self, waiting: float, left: float) -> None:
         """Begin, with the seconds that a wait for a lock and a statement may take."""
@@ -140,6 +141,7 @@ class PostgresDatabase:
     - `schema`: qualifies every table; None leaves it to the search path.
     - `clock`: answers an aware datetime in place of the server's time.
     - `patience`: seconds after which a database that stays away is a TimeoutError.
+    - `listener`: told each note of a transaction, once that has committed.
     """
 
     def __init__(
@@ -149,8 +151,10 @@ class PostgresDatabase:
         schema: str | None = None,
         clock: Callable[[], datetime] | None = None,
         patience: float = 10.0,
+        listener: Callable[[object], object] | None = None,
     ) -> None:
         self._patience = patience
+        self._listener = listener
         self._clock = None if clock is None else lambda: to_microseconds(clock(), "clock()")
         self._dialect = _dialect(schema, "%s")
         self._plain = _dialect(schema, "?")
@@ -244,7 +248,7 @@ class PostgresDatabase:
     ) -> T:
         deadline = time.monotonic() + patience
 
-        def once() -> T:
+        def once() -> tuple[T, list[object]]:
             with self.connection() as connection:
                 transaction = PostgresTransaction(connection, self._dialect, self._clock)
                 left = max(0.001, deadline - time.monotonic())
@@ -259,9 +263,13 @@ class PostgresDatabase:
                     if connection.info.transaction_status not in _OUTSIDE:
                         connection.execute(b"ROLLBACK", prepare=False)
                     raise
-                return answer
+                return answer, transaction.notes
 
-        return patiently(once, pauses=_PAUSES, passes=is_passing, deadline=deadline)
+        answer, notes = patiently(once, pauses=_PAUSES, passes=is_passing, deadline=deadline)
+        if self._listener is not None:
+            for note in notes:
+                self._listener(note)
+        return answer
 
     def _opened(self) -> Connection:
         connection = psycopg.connect(self._target, autocommit=True)

@@ -62,6 +62,7 @@ class SQLiteTransaction:
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], int]) -> None:
         self._connection = connection
         self._clock = clock
+        self.notes: list[object] = []
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of the answer. All of them: an open cursor would keep the lock."""
@@ -94,6 +95,7 @@ class SQLiteDatabase:
     - `path`: the file; not `":memory:"`, which every connection would have to itself.
     - `clock`: answers an aware datetime in place of the system's time.
     - `patience`: seconds after which a database that stays locked is a TimeoutError.
+    - `listener`: told each note of a transaction, once that has committed.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class SQLiteDatabase:
         *,
         clock: Callable[[], datetime] | None = None,
         patience: float = 10.0,
+        listener: Callable[[object], object] | None = None,
     ) -> None:
         if sqlite3.sqlite_version_info < _OLDEST:
             raise RuntimeError(f"SQLite {sqlite3.sqlite_version} is older than 3.35")
@@ -110,6 +113,7 @@ class SQLiteDatabase:
             raise ValueError(refusal("path", path, "a file, which processes and threads share"))
         self._clock = _system_time if clock is None else lambda: to_microseconds(clock(), "clock()")
         self._patience = patience
+        self._listener = listener
         self._connections = Connections(
             self._opened, lambda connection: not connection.in_transaction
         )
@@ -123,7 +127,8 @@ class SQLiteDatabase:
         with self._connections.borrowed() as connection:
             self._execute(connection, "BEGIN IMMEDIATE", deadline)
             try:
-                answer = work(SQLiteTransaction(connection, self._clock))
+                transaction = SQLiteTransaction(connection, self._clock)
+                answer = work(transaction)
                 # A journal that is not WAL makes a commit wait for readers.
                 self._execute(connection, "COMMIT", deadline)
             except BaseException:
@@ -131,7 +136,10 @@ class SQLiteDatabase:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            return answer
+        if self._listener is not None:
+            for note in transaction.notes:
+                self._listener(note)
+        return answer
 
     def read(self, work: Callable[[SQLiteTransaction], T], *, patience: float | None = None) -> T:
         """What `work` reads, all of it from one moment. It may be called more than once.

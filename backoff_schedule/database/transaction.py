@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class Transaction(Protocol):
-    """One transaction. It ends with the function that it was handed to."""
+    """One transaction. It ends with the function that it was handed to.
+
+    Attributes:
+        notes: What the database tells its listener once the transaction has committed.
+    """
+
+    notes: list[object]
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of the answer."""

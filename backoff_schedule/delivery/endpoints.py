@@ -75,10 +75,12 @@ def endpoint_id(transaction: Transaction, name: str) -> int:
 
 
 def log(
-    transaction: Transaction, endpoint: int, event: str, actor: str, reason: str | None
+    transaction: Transaction, name: str, number: int, event: str, actor: str, reason: str | None
 ) -> None:
-    """Write a transition of an endpoint down."""
-    transaction.change(_LOG, (endpoint, event, actor, reason))
+    """Write a transition of an endpoint down, and note it for whoever listens."""
+    transaction.change(_LOG, (number, event, actor, reason))
+    at = from_microseconds(transaction.began())
+    transaction.notes.append((name, Transition(at=at, event=event, actor=actor, reason=reason)))
 
 
 def add_endpoint(
@@ -126,17 +128,20 @@ def unexpired(secrets: Sequence[Mapping[str, Any]], now: int) -> tuple[str, ...]
     )
 
 
-def disable(transaction: Transaction, number: int, actor: str, reason: str) -> None:
+def disable(transaction: Transaction, name: str, actor: str, reason: str) -> None:
     """Let the rows of an endpoint wait. Does nothing where they do."""
+    number = endpoint_id(transaction, name)
     said = stored_text(reason)
     if transaction.change(_DISABLE, (said, number)):
-        log(transaction, number, "disabled", actor, said)
+        log(transaction, name, number, "disabled", actor, said)
 
 
-def enable(transaction: Transaction, number: int, actor: str, reason: str | None) -> None:
+def enable(transaction: Transaction, name: str, actor: str, reason: str | None) -> None:
     """Let the rows of an endpoint go on. Does nothing where they do."""
+    number = endpoint_id(transaction, name)
+    said = None if reason is None else stored_text(reason)
     if transaction.change(_ENABLE, (number,)):
-        log(transaction, number, "enabled", actor, None if reason is None else stored_text(reason))
+        log(transaction, name, number, "enabled", actor, said)
 
 
 def endpoints(transaction: Transaction) -> list[Endpoint]:

@@ -292,7 +292,7 @@ def write_gates(transaction: Transaction, statements: Statements, gates: Iterabl
     statements.write_gates(transaction, changed)
     for gate in changed:
         for event, actor, reason in gate.events:
-            log(transaction, gate.endpoint_id, event, actor, reason)
+            log(transaction, gate.name, gate.endpoint_id, event, actor, reason)
 
 
 def locked_gates(transaction: Transaction, endpoints: list[int]) -> list[Gate]:

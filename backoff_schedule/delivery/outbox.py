@@ -122,24 +122,16 @@ class Outbox:
 
         Raises `LookupError` for an endpoint that does not exist.
         """
-
-        def work(transaction: Transaction) -> None:
-            number = endpoints.endpoint_id(transaction, name)
-            endpoints.disable(transaction, number, actor, reason)
-
-        self._database.write(work)
+        self._database.write(
+            lambda transaction: endpoints.disable(transaction, name, actor, reason)
+        )
 
     def enable(self, name: str, *, reason: str | None = None, actor: str = "operator") -> None:
         """Go on with an endpoint that was disabled. Deadlines of its rows count from now.
 
         Raises `LookupError` for an endpoint that does not exist.
         """
-
-        def work(transaction: Transaction) -> None:
-            number = endpoints.endpoint_id(transaction, name)
-            endpoints.enable(transaction, number, actor, reason)
-
-        self._database.write(work)
+        self._database.write(lambda transaction: endpoints.enable(transaction, name, actor, reason))
         self._ring.forget()
 
     def endpoints(self) -> list[Endpoint]:

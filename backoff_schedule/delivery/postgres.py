@@ -11,6 +11,7 @@ from .enqueueing import FIND, INSERT, RETURNING, checked_event, statement
 from .model import Ticket
 from .outbox import Outbox
 from .schema import steps
+from .watching import listener_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .claiming import Claiming
     from .enqueueing import Event, Style
     from .gate import Gate
-    from .model import Claim
+    from .model import Claim, Transition
 
 # Then the claim goes on without the gate that somebody holds.
 _GATE_TIMEOUT = 1.0
@@ -137,6 +138,9 @@ class PostgresOutbox(Outbox):
       `prepare_threshold=None`.
     - `schema`: where the tables are; None leaves it to the search path.
     - `clock`: for tests: answers an aware datetime in place of the server's time, everywhere.
+    - `on_transition`: called with an endpoint's name and a `Transition` when this outbox, or a
+      worker on it, has changed the endpoint or its breaker: after the commit, in the thread that
+      wrote, so it must not wait. What it raises is logged, and ends nothing.
 
     All times are the server's own, so workers whose clocks differ agree.
     """
@@ -149,8 +153,14 @@ class PostgresOutbox(Outbox):
         *,
         schema: str | None = None,
         clock: Callable[[], datetime] | None = None,
+        on_transition: Callable[[str, Transition], object] | None = None,
     ) -> None:
-        self._postgres = PostgresDatabase(conninfo_or_pool, schema=schema, clock=clock)
+        self._postgres = PostgresDatabase(
+            conninfo_or_pool,
+            schema=schema,
+            clock=clock,
+            listener=listener_for(on_transition),
+        )
         super().__init__(self._postgres, _Statements(), _STEPS, self._postgres.plain)
 
     @property

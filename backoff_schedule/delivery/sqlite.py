@@ -11,6 +11,7 @@ from .model import Ticket
 from .outbox import Outbox
 from .schema import steps
 from .statements import CLAIMED
+from .watching import listener_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..database.transaction import Transaction
     from .enqueueing import Event, Style
     from .gate import Gate
+    from .model import Transition
 
 _STEPS = steps("strftime('%Y-%m-%dT%H:%M:%fZ', d.finished_at / 1000000.0, 'unixepoch')")
 # The index by name: after some ANALYZE the planner took another one, which was eight times slower.
@@ -96,6 +98,9 @@ class SQLiteOutbox(Outbox):
     - `path`: the application's own file, so that an event is enqueued in the transaction that it is
       about. `migrate` switches it to WAL. Not on a network file system.
     - `clock`: for tests: answers an aware datetime in place of the system's time, everywhere.
+    - `on_transition`: called with an endpoint's name and a `Transition` when this outbox, or a
+      worker on it, has changed the endpoint or its breaker: after the commit, in the thread that
+      wrote, so it must not wait. What it raises is logged, and ends nothing.
 
     Any number of processes and threads may enqueue and run workers. Begin a transaction in which
     you enqueue with `BEGIN IMMEDIATE`: one that reads first and writes later fails at once when
@@ -115,9 +120,13 @@ class SQLiteOutbox(Outbox):
     """
 
     def __init__(
-        self, path: str | PathLike[str], *, clock: Callable[[], datetime] | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        clock: Callable[[], datetime] | None = None,
+        on_transition: Callable[[str, Transition], object] | None = None,
     ) -> None:
-        self._sqlite = SQLiteDatabase(path, clock=clock)
+        self._sqlite = SQLiteDatabase(path, clock=clock, listener=listener_for(on_transition))
         super().__init__(self._sqlite, _Statements(), _STEPS, DIALECT.said)
 
     @property

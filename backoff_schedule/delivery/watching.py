@@ -1,4 +1,4 @@
-"""What a worker tells whoever watches it: one event for each thing that it does with a row."""
+"""What is told to whoever watches: what a worker does with rows, and what endpoints become."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from logging import getLogger
 from typing import Literal
 
+from ..refusals import refusal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from .model import Claim, Decision, Outcome
+    from .model import Claim, Decision, Outcome, Transition
 
 _logger = getLogger("backoff_schedule")
 
@@ -76,3 +79,26 @@ class Watched:
             hook(event)
         except Exception:
             _logger.exception("the hook of a worker failed at %r of %r", event.name, event.claim)
+
+
+def listener_for(
+    hook: Callable[[str, Transition], object] | None,
+) -> Callable[[object], object] | None:
+    """A listener of a database, for a hook that is told each change of an endpoint.
+
+    Raises `TypeError` for a hook that cannot be called.
+    """
+    if hook is None:
+        return None
+    if not callable(hook):
+        rule = "a function of a name and a transition, or None"
+        raise TypeError(f"{refusal('on_transition', hook, rule)}, not {type(hook).__name__}")
+
+    def tell(note: Any) -> None:
+        name, transition = note
+        try:
+            hook(name, transition)
+        except Exception:
+            _logger.exception("the hook of an outbox failed at %r of %r", transition.event, name)
+
+    return tell

@@ -5,11 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_schedule.delivery import Delivered, Permanent, Transient, Worker
-from tests.delivery.conftest import STEPS, Clock
+from backoff_schedule import CircuitBreaker, create_backoff
+from backoff_schedule.delivery import (
+    Delivered,
+    DeliveryPolicy,
+    Permanent,
+    Transient,
+    Worker,
+    endpoints,
+)
+from tests.delivery.conftest import STEPS, Clock, outbox_at
 
 if TYPE_CHECKING:
-    from backoff_schedule.delivery import Claim, WorkerEvent
+    from backoff_schedule.database.transaction import Transaction
+    from backoff_schedule.delivery import Claim, Transition, WorkerEvent
     from backoff_schedule.delivery.outbox import Outbox
 
 
@@ -110,6 +119,79 @@ def test_a_hook_that_fails_is_logged_and_ends_nothing(
         "the hook of a worker failed at 'claimed'",
         "the hook of a worker failed at 'delivered'",
     ]
+
+
+def failing_thrice(place: tuple[str, str], clock: Clock, hook: Any) -> Outbox:
+    """An outbox whose endpoint's breaker is opened by three failures."""
+    breaker = CircuitBreaker(threshold=1.0, min_attempts=3, cooldown=60)
+    policy = DeliveryPolicy(create_backoff(steps=[5] * 20), breaker=breaker)
+    outbox = outbox_at(place, clock=clock, on_transition=hook)
+    outbox.migrate()
+    outbox.add_endpoint("acme")
+    for _ in range(3):
+        outbox.enqueue("acme", b"x")
+    outbox.settle([(claim, Transient("down")) for claim in outbox.claim(3, policy)])
+    clock.forward(60)
+    outbox.settle([(claim, Delivered()) for claim in outbox.claim(3, policy)])
+    return outbox
+
+
+def test_every_change_of_an_endpoint_is_told_as_the_log_has_it(
+    place: tuple[str, str], clock: Clock
+) -> None:
+    seen: list[tuple[str, Transition]] = []
+    outbox = failing_thrice(place, clock, lambda *told: seen.append(told))
+    outbox.disable("acme", reason="they asked us to", actor="ann")
+    outbox.disable("acme", reason="once more", actor="ann")
+    outbox.enable("acme", actor="ann")
+    assert [(name, each.event, each.actor) for name, each in seen] == [
+        ("acme", "opened", "worker"),
+        ("acme", "half_open", "worker"),
+        ("acme", "closed", "worker"),
+        ("acme", "disabled", "ann"),
+        ("acme", "enabled", "ann"),
+    ]
+    assert [each for _, each in seen] == list(reversed(outbox.transitions("acme")))
+    outbox.close()
+
+
+def test_a_change_that_is_rolled_back_is_not_told(place: tuple[str, str], clock: Clock) -> None:
+    seen: list[Any] = []
+    outbox = failing_thrice(place, clock, lambda *told: seen.append(told))
+    seen.clear()
+
+    def work(transaction: Transaction) -> None:
+        endpoints.disable(transaction, "acme", "ann", "they asked us to")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        outbox._database.write(work)
+    assert seen == []
+    outbox.close()
+
+
+def test_a_hook_of_an_outbox_that_fails_is_logged_and_undoes_nothing(
+    place: tuple[str, str], clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hook(name: str, transition: Transition) -> None:
+        raise ValueError(transition.event)
+
+    outbox = failing_thrice(place, clock, hook)
+    assert [entry.event for entry in outbox.transitions("acme")] == [
+        "closed",
+        "half_open",
+        "opened",
+    ]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the hook of an outbox failed at {event!r} of 'acme'"
+        for event in ("opened", "half_open", "closed")
+    ]
+    outbox.close()
+
+
+def test_a_hook_of_an_outbox_is_a_function(place: tuple[str, str]) -> None:
+    with pytest.raises(TypeError, match=r"on_transition \('x'\) needs to be a function of a name"):
+        outbox_at(place, on_transition="x")
 
 
 def test_a_hook_is_a_function(outbox: Outbox) -> None:
