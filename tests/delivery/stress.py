@@ -38,6 +38,7 @@ from tests.postgres_server import PostgresServer
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
+    from multiprocessing.synchronize import Event
 
     from backoff_schedule.delivery import Claim, Outbox, Outcome
 
@@ -58,7 +59,7 @@ def outbox_at(place: tuple[str, str]) -> Outbox:
     return SQLiteOutbox(where) if kind == "sqlite" else PostgresOutbox(where)
 
 
-def work(place: tuple[str, str], sent: str, margin: float) -> None:
+def work(place: tuple[str, str], sent: str, margin: float, ready: Event) -> None:
     """One worker process, whose sends are written down before they answer."""
     claiming.MARGIN = margin
     log = os.open(sent, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -77,7 +78,11 @@ def work(place: tuple[str, str], sent: str, margin: float) -> None:
         return outcome
 
     with closing(outbox_at(place)) as outbox:
-        Worker(outbox, send, POLICY, concurrency=16, poll="50ms").run_forever()
+        worker = Worker(outbox, send, POLICY, concurrency=16, poll="50ms")
+        # A signal that comes before the worker runs would end the process, and not the worker.
+        signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+        ready.set()
+        worker.run_forever()
 
 
 def stress(
@@ -92,7 +97,8 @@ def stress(
     FORK.set_forkserver_preload([__name__])
     # Where nobody is killed, no lease may end: a slow machine is no dead worker.
     margin = MARGIN if kills else claiming.MARGIN
-    workers = [_started(place, sent, margin) for _ in range(processes)]
+    ready = [FORK.Event() for _ in range(processes)]
+    workers = [_started(place, sent, margin, each) for each in ready]
     with closing(outbox_at(place)) as outbox:
         killed = enqueued = 0
         while killed < kills or enqueued < events:
@@ -107,19 +113,22 @@ def stress(
                 assert pid is not None
                 os.kill(pid, signal.SIGKILL)
                 workers[victim].join()
-                workers[victim] = _started(place, sent, margin)
+                ready[victim] = FORK.Event()
+                workers[victim] = _started(place, sent, margin, ready[victim])
                 killed += 1
         _wait_until_all_ended(outbox)
-        for worker in workers:
+        for worker, began in zip(workers, ready, strict=True):
+            assert began.wait(30)
             worker.terminate()
         for worker in workers:
             worker.join(30)
-        assert [worker.exitcode for worker in workers] == [0] * len(workers)
+        exits = [worker.exitcode for worker in workers]
+        assert exits == [0] * len(workers), exits
         return _checked(place, outbox, sent, events)
 
 
-def _started(place: tuple[str, str], sent: str, margin: float) -> BaseProcess:
-    process = FORK.Process(target=work, args=(place, sent, margin), daemon=True)
+def _started(place: tuple[str, str], sent: str, margin: float, ready: Event) -> BaseProcess:
+    process = FORK.Process(target=work, args=(place, sent, margin, ready), daemon=True)
     process.start()
     return process
 
