@@ -21,7 +21,7 @@ from .patience import patiently
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
     from typing import Any, Protocol, TypeAlias, TypeVar
@@ -115,7 +115,9 @@ class PostgresTransaction:
         self._cursor.execute(self._said(statement), values)
         return self._cursor.rowcount
 
-    def change_each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def change_each(
+        self, statement: str, rows: Sequence[Sequence[Any] | Mapping[str, Any]]
+    ) -> None:
         """The statement once for each row of values, in as few round trips as possible."""
         self._cursor.executemany(self._said(statement), rows)
 
@@ -128,7 +130,8 @@ class PostgresTransaction:
 
     def numbers(self, values: Sequence[int]) -> object:
         """A list as the value of `{among}`."""
-        return list(values)
+        # In words, which takes a tenth of the time of psycopg's own.
+        return f"{{{','.join(map(str, values))}}}"
 
     def _said(self, statement: str) -> bytes:
         return _said(self._dialect, statement, self._clock).encode()
@@ -332,7 +335,7 @@ def _dialect(schema: str | None, mark: str) -> Dialect:
             "big": "BIGINT",
             "real": "DOUBLE PRECISION",
             "bytes": "BYTEA",
-            "among": "= ANY(?)",
+            "among": "= ANY(?::bigint[])",
             "clustered": "",
             "lock": "FOR NO KEY UPDATE OF g",
             "lock_free": "FOR NO KEY UPDATE OF g SKIP LOCKED",

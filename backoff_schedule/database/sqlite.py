@@ -17,7 +17,7 @@ from .patience import patiently
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from os import PathLike
     from typing import Any, TypeVar
@@ -72,7 +72,9 @@ class SQLiteTransaction:
         """How many rows the statement changed."""
         return self._connection.execute(DIALECT.said(statement), values).rowcount
 
-    def change_each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def change_each(
+        self, statement: str, rows: Sequence[Sequence[Any] | Mapping[str, Any]]
+    ) -> None:
         """The statement once for each row of values."""
         self._connection.executemany(DIALECT.said(statement), rows)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -29,7 +29,9 @@ class Transaction(Protocol):
         """How many rows the statement changed."""
         ...
 
-    def change_each(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def change_each(
+        self, statement: str, rows: Sequence[Sequence[Any] | Mapping[str, Any]]
+    ) -> None:
         """The statement once for each row of values."""
         ...
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..database.clock import from_microseconds
 from .deciding import before_send
 from .endpoints import unexpired
-from .gate import gates_to_claim, write_gates
+from .gate_rows import gates_to_claim, write_gates
 from .model import Claim
 from .policy import merged
 from .settling import END_UNSENT
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..breaker import CircuitState
     from ..database.transaction import Transaction
     from .gate import Gate
+    from .gate_rows import Terms
     from .model import Decision
     from .policy import DeliveryPolicy
     from .ring import Ring
@@ -113,15 +114,10 @@ class Claiming:
         if self._tries == 1 and not self._found_a_turn(transaction):
             self.is_over = True
             return []
-        numbers = sorted({*self._turn, *self._lost_turn})
-        gates = {
-            gate.endpoint_id: gate
-            for gate in gates_to_claim(
-                transaction, self._statements, numbers, wait=self._tries == 1
-            )
-        }
+        numbers = (*self._turn, *self._lost_turn)
+        gates = gates_to_claim(transaction, self._statements, numbers, wait=self._tries == 1)
         claims = self._claimed(transaction, gates)
-        write_gates(transaction, self._statements, gates.values())
+        write_gates(transaction, self._statements, (gate for gate, _ in gates))
         return claims
 
     def written(self) -> None:
@@ -146,7 +142,9 @@ class Claiming:
                 return False
             self._ring.forget()
 
-    def _claimed(self, transaction: Transaction, gates: dict[int, Gate]) -> list[Claim]:
+    def _claimed(
+        self, transaction: Transaction, gates: Sequence[tuple[Gate, Terms]]
+    ) -> list[Claim]:
         # Before a wait for the lock; what depends on it, the statements compare themselves.
         now = transaction.began()
         rooms = self._rooms(transaction, gates, now)
@@ -162,8 +160,9 @@ class Claiming:
         open_rooms = [
             rooms[number] for number in self._turn if number in rooms and rooms[number].left > 0
         ]
-        drained = {number for number in self._turn if number in gates} - {
-            room.gate.endpoint_id for room in rooms.values() if not room.is_shut
+        found = {gate.endpoint_id for gate, _ in gates}
+        drained = found.intersection(self._turn) - {
+            number for number, room in rooms.items() if not room.is_shut
         }
         while open_rooms and len(claims) < self._limit:
             wanted = _shares(open_rooms, self._limit - len(claims))
@@ -187,28 +186,31 @@ class Claiming:
                 )
         return claims
 
-    def _rooms(self, transaction: Transaction, gates: dict[int, Gate], now: int) -> dict[int, Room]:
+    def _rooms(
+        self, transaction: Transaction, gates: Sequence[tuple[Gate, Terms]], now: int
+    ) -> dict[int, Room]:
         """The endpoints to which something may be sent now, and how much."""
-        capped = [gate.endpoint_id for gate in gates.values() if gate.max_in_flight is not None]
+        capped = [gate.endpoint_id for gate, terms in gates if terms.max_in_flight is not None]
         flying: dict[int, int] = {}
         if capped:
             flying = {
                 row[0]: row[1]
                 for row in transaction.rows(_IN_FLIGHT, (transaction.numbers(capped),))
             }
+        moment = from_microseconds(now)
         rooms = {}
-        for gate in gates.values():
+        for gate, terms in gates:
             if gate.disabled_at is not None:
                 continue
             try:
-                policy = self._policies.of(gate.policy)
+                policy = self._policies.of(terms.policy)
             except (TypeError, ValueError) as refused:
                 # One endpoint's mistake does not stop the others; somebody has to mend it.
                 gate.disable(now / 1_000_000, "worker", f"its policy is refused: {refused}")
                 continue
-            room = Room(gate, policy, self._lease, now)
-            if gate.max_in_flight is not None:
-                room.places = gate.max_in_flight - flying.get(gate.endpoint_id, 0)
+            room = Room(gate, terms, policy, self._lease, now, moment)
+            if terms.max_in_flight is not None:
+                room.places = terms.max_in_flight - flying.get(gate.endpoint_id, 0)
                 room.left = min(room.left, room.places)
             rooms[gate.endpoint_id] = room
         return rooms
@@ -232,16 +234,25 @@ class Claiming:
 class Room:
     """How much may be sent to one endpoint in one claim."""
 
-    def __init__(self, gate: Gate, policy: DeliveryPolicy, lease: float, now: int) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        terms: Terms,
+        policy: DeliveryPolicy,
+        lease: float,
+        now: int,
+        moment: datetime,
+    ) -> None:
         self.gate = gate
+        self.terms = terms
         self.policy = policy
         self.lease = round(max(policy.timeout + MARGIN, lease) * 1_000_000)
         # What the cap leaves, and what the breaker leaves of that.
         self.places = self.left = _MANY
         self.unsent: list[tuple[Claim, Decision]] = []
         self._now = now
-        self._moment = from_microseconds(now)
-        self._secrets = () if gate.secrets == "[]" else unexpired(json.loads(gate.secrets), now)
+        self._moment = moment
+        self._secrets = () if terms.secrets == "[]" else unexpired(json.loads(terms.secrets), now)
         self._probe: CircuitState | None = None
         self.is_shut = not self.ask()
 
@@ -280,12 +291,12 @@ class Room:
     def _claim(self, row: Sequence[Any], lost: bool) -> Claim:
         (number, endpoint_id, event_id, kind, payload, attempt, token, redrives) = row[:8]
         created_at, expires_at, first_claimed_at, claimed_at = row[8:12]
-        gate, policy = self.gate, self.policy
+        terms, policy = self.terms, self.policy
         return Claim(
             id=number,
             event_id=event_id,
-            endpoint=gate.name,
-            url=gate.url,
+            endpoint=terms.name,
+            url=terms.url,
             type=kind,
             payload=payload if isinstance(payload, bytes) else bytes(payload),
             attempt=attempt,
@@ -298,7 +309,7 @@ class Room:
             token=token,
             redrives=redrives,
             endpoint_id=endpoint_id,
-            generation=gate.generation,
+            generation=self.gate.generation,
             probe=False,
             lost=lost,
             claimed_at=from_microseconds(claimed_at),
@@ -307,7 +318,7 @@ class Room:
     def _deadline(self, first_claimed_at: int) -> datetime | None:
         if self.policy.deadline is None:
             return None
-        begun = max(first_claimed_at, self.gate.enabled_at or 0)
+        begun = max(first_claimed_at, self.terms.enabled_at or 0)
         return from_microseconds(begun + round(self.policy.deadline * 1_000_000))
 
 

@@ -26,6 +26,7 @@ KEEP: Any = object()
 """An argument that was not given: what is stored stays."""
 
 _FIND = "SELECT id, url, secrets, policy FROM {prefix}endpoints WHERE name = ?"
+_NAME = "SELECT name FROM {prefix}endpoints WHERE id = ?"
 _INSERT = """
 INSERT INTO {prefix}endpoints (name, url, secrets, policy) VALUES (?, NULL, '[]', '{{}}')
 ON CONFLICT (name) DO NOTHING
@@ -74,11 +75,10 @@ def endpoint_id(transaction: Transaction, name: str) -> int:
     return number
 
 
-def log(
-    transaction: Transaction, name: str, number: int, event: str, actor: str, reason: str | None
-) -> None:
+def log(transaction: Transaction, number: int, event: str, actor: str, reason: str | None) -> None:
     """Write a transition of an endpoint down, and note it for whoever listens."""
     transaction.change(_LOG, (number, event, actor, reason))
+    name = transaction.rows(_NAME, (number,))[0][0]
     at = from_microseconds(transaction.began())
     transaction.notes.append((name, Transition(at=at, event=event, actor=actor, reason=reason)))
 
@@ -133,7 +133,7 @@ def disable(transaction: Transaction, name: str, actor: str, reason: str) -> Non
     number = endpoint_id(transaction, name)
     said = stored_text(reason)
     if transaction.change(_DISABLE, (said, number)):
-        log(transaction, name, number, "disabled", actor, said)
+        log(transaction, number, "disabled", actor, said)
 
 
 def enable(transaction: Transaction, name: str, actor: str, reason: str | None) -> None:
@@ -141,7 +141,7 @@ def enable(transaction: Transaction, name: str, actor: str, reason: str | None) 
     number = endpoint_id(transaction, name)
     said = None if reason is None else stored_text(reason)
     if transaction.change(_ENABLE, (number,)):
-        log(transaction, name, number, "enabled", actor, said)
+        log(transaction, number, "enabled", actor, said)
 
 
 def endpoints(transaction: Transaction) -> list[Endpoint]:

@@ -16,76 +16,53 @@ Instants are epoch seconds.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from ..breaker import CircuitState, Permit
+from ..database.clock import to_microseconds
 from ..lockout import LAST_SECOND
-from .endpoints import log
 from .model import Delivered, Permanent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from ..breaker import CircuitBreaker
-    from ..database.transaction import Transaction
     from ..failure_window import WindowState
     from .model import Claim, Decision, Outcome
     from .policy import DeliveryPolicy
-    from .statements import Statements
 
-_COLUMNS = """
-SELECT g.endpoint_id, g.max_in_flight, g.disabled_at, g.enabled_at, g.status, g.generation,
-    g.circuit, g.failures, g.probe_id, e.name, e.url, e.secrets, e.policy, LOCKED
-FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
-WHERE g.endpoint_id {among}
-"""
-_LOCKED = _COLUMNS.replace("LOCKED", "1 AS locked")
-_ORDER = "ORDER BY g.endpoint_id\n"
-_LOCK = _LOCKED + _ORDER + "{lock}"
-# Nothing is decided at such a gate that another claim or a result could be in the way of.
-_WIDE_OPEN = "(g.max_in_flight IS NULL AND g.status = 'closed')"
-_LOCK_OTHERS = (
-    f"SELECT * FROM ({_LOCKED} AND NOT {_WIDE_OPEN} {_ORDER} LOCK) AS locked UNION ALL "
-    + _COLUMNS.replace("LOCKED", "0")
-    + f" AND {_WIDE_OPEN}"
+COUNTS = (
+    *("delivered", "retried", "failed", "dead", "expired", "lost", "tries", "seconds"),
+    *("redelivered", "died_again"),
 )
-_LOCK_NARROW = _LOCK_OTHERS.replace("LOCK)", "{lock})")
-_LOCK_NARROW_FREE = _LOCK_OTHERS.replace("LOCK)", "{lock_free})")
+"""What is counted at a gate, by column."""
+
+
+def _zeros() -> defaultdict[str, float]:
+    return defaultdict(int)
 
 
 @dataclass(slots=True)
 class Gate:
-    """A gate. What is set or counted here is written by the store, which has it locked by then."""
+    """A gate. What is set or counted here is written by `write_gates`, which locks it if need be.
+
+    One that is not locked has no breaker and no window to look at.
+    """
 
     endpoint_id: int
-    max_in_flight: int | None
     disabled_at: int | None
-    enabled_at: int | None
     status: str
     generation: int
+    probe_id: int | None
     _circuit: str
     _failures: str
-    probe_id: int | None
-    name: str
-    url: str | None
-    secrets: str
-    policy: str
     is_locked: int = 1
 
     disabled_reason: str | None = None
     changed: bool = False
-    delivered: int = 0
-    retried: int = 0
-    failed: int = 0
-    dead: int = 0
-    expired: int = 0
-    lost: int = 0
-    tries: int = 0
-    seconds: float = 0.0
-    redelivered: int = 0
-    died_again: int = 0
+    counts: defaultdict[str, float] = field(default_factory=_zeros)
     events: list[tuple[str, str, str | None]] = field(default_factory=list)
     # Successes in a row are taken in together: they are most of what there is.
     _successes: int = 0
@@ -121,23 +98,13 @@ class Gate:
         if breaker is not None and self.probe_id == delivery_id:
             self._move(breaker.after_cancel(self.state, Permit(self.generation), now))
 
-    def count(
-        self, claim: Claim, outcome: Outcome, decision: Decision, seconds: float, now: float
-    ) -> None:
+    def count(self, claim: Claim, outcome: Outcome, decision: Decision, now_us: int) -> None:
         """Take one result in."""
         self.changed = True
-        self.tries += 1
-        self.seconds += seconds
-        if claim.redrives:
-            self._count_redriven(decision)
-        if decision.state == "delivered":
-            self.delivered += 1
-        elif decision.state == "pending":
-            self.retried += 1
-        elif decision.state == "failed":
-            self.failed += 1
-        else:
-            self.dead += 1
+        now = now_us / 1_000_000
+        self.counts["tries"] += 1
+        self.counts["seconds"] += max(0, now_us - to_microseconds(claim.claimed_at)) / 1_000_000
+        self._count_end(claim, decision)
         self._feed_breaker(claim, outcome, now)
         self._feed_auto_disable(claim.policy, outcome, now)
         if isinstance(outcome, Permanent) and outcome.disable_endpoint:
@@ -146,25 +113,18 @@ class Gate:
     def count_unsent(self, claim: Claim, decision: Decision) -> None:
         """Take a row in that ended before it was sent."""
         self.changed = True
-        if claim.redrives:
-            self._count_redriven(decision)
-        if decision.state == "expired":
-            self.expired += 1
-        else:
-            self.dead += 1
+        self._count_end(claim, decision)
 
     def count_lost(self) -> None:
         """Take a try in whose lease ended."""
         self.changed = True
-        self.lost += 1
+        self.counts["lost"] += 1
 
     def take_over(self, unlocked: Gate) -> None:
         """Add what a claim has counted at this gate without a lock."""
         self.changed = True
-        self.dead += unlocked.dead
-        self.expired += unlocked.expired
-        self.lost += unlocked.lost
-        self.died_again += unlocked.died_again
+        for name, count in unlocked.counts.items():
+            self.counts[name] += count
         if unlocked.disabled_at is not None and self.disabled_at is None:
             self.disabled_at, self.disabled_reason = unlocked.disabled_at, unlocked.disabled_reason
             self.events += unlocked.events
@@ -178,37 +138,30 @@ class Gate:
         self.disabled_reason = reason
         self.events.append(("disabled", actor, reason))
 
-    @property
-    def row(self) -> tuple[Any, ...]:
-        """What is written: the state as it is, and what is added to each count."""
-        return (
-            *(self.status, self.until, self.generation, self.circuit, self.failures),
-            *(self.probe_id, self.disabled_at, self.disabled_reason),
-            *(self.delivered, self.retried, self.failed, self.dead, self.expired),
-            *(self.lost, self.tries, self.seconds, self.redelivered, self.died_again),
-        )
-
-    @property
-    def circuit(self) -> str:
-        """The breaker's state as it is stored."""
-        return self._circuit if self._state is None else json.dumps(self._state.as_dict())
-
-    @property
-    def failures(self) -> str:
-        """The auto-disable's window as it is stored."""
-        return self._failures if self._window is None else json.dumps(self._window)
+    def state_to_write(self) -> dict[str, Any]:
+        """What is written as it is now, by column; None for a breaker or a window not looked at."""
+        return {
+            "status": self.status,
+            "until": self.until,
+            "generation": self.generation,
+            "circuit": None if self._state is None else self._state.as_dict(),
+            "failures": self._window,
+            "probe_id": self.probe_id,
+            "disabled_at": self.disabled_at,
+            "disabled_reason": self.disabled_reason,
+        }
 
     @property
     def until(self) -> int | None:
         """From when on a claim may ask the breaker again, in microseconds; None while closed."""
-        until = self.state.until
+        until = None if self.status == "closed" else self.state.until
         return None if until is None else int(min(until, LAST_SECOND) * 1_000_000)
 
-    def _count_redriven(self, decision: Decision) -> None:
-        if decision.state == "delivered":
-            self.redelivered += 1
-        elif decision.state != "pending":
-            self.died_again += 1
+    def _count_end(self, claim: Claim, decision: Decision) -> None:
+        state = decision.state
+        self.counts["retried" if state == "pending" else state] += 1
+        if claim.redrives and state != "pending":
+            self.counts["redelivered" if state == "delivered" else "died_again"] += 1
 
     def _feed_breaker(self, claim: Claim, outcome: Outcome, now: float) -> None:
         breaker = claim.policy.breaker
@@ -271,45 +224,3 @@ _EVENTS = {
     ("vacant", "half_open"): "half_open",
     ("half_open", "closed"): "closed",
 }
-
-
-def write_gates(transaction: Transaction, statements: Statements, gates: Iterable[Gate]) -> None:
-    """Write what has changed, and what happened to whom."""
-    changed = []
-    unlocked = {}
-    for gate in gates:
-        gate.take_successes_in()
-        if gate.changed and gate.is_locked:
-            changed.append(gate)
-        elif gate.changed:
-            unlocked[gate.endpoint_id] = gate
-    if unlocked:
-        for gate in locked_gates(transaction, sorted(unlocked)):
-            gate.take_over(unlocked[gate.endpoint_id])
-            changed.append(gate)
-    if not changed:
-        return
-    statements.write_gates(transaction, changed)
-    for gate in changed:
-        for event, actor, reason in gate.events:
-            log(transaction, gate.name, gate.endpoint_id, event, actor, reason)
-
-
-def locked_gates(transaction: Transaction, endpoints: list[int]) -> list[Gate]:
-    """The gates of these endpoints, locked in ascending order."""
-    return [Gate(*row) for row in transaction.rows(_LOCK, (transaction.numbers(endpoints),))]
-
-
-def gates_to_claim(
-    transaction: Transaction, statements: Statements, endpoints: list[int], *, wait: bool
-) -> list[Gate]:
-    """The gates of these endpoints; the free ones if not `wait`.
-
-    Locked in ascending order, but for those without a cap whose breaker is closed: a claim that
-    read one of these before a result or an operator shut it, came before that.
-    """
-    if not statements.locks_rows:
-        return locked_gates(transaction, endpoints)
-    numbers = transaction.numbers(endpoints)
-    statement = _LOCK_NARROW if wait else _LOCK_NARROW_FREE
-    return [Gate(*row) for row in transaction.rows(statement, (numbers, numbers))]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .enqueueing import Event, Style
     from .gate import Gate
     from .model import Claim, Transition
+    from .statements import Result
 
 # Then the claim goes on without the gate that somebody holds.
 _GATE_TIMEOUT = 1.0
@@ -54,59 +55,59 @@ WHERE d.id = ANY(ARRAY(SELECT id FROM due)) AND w.endpoint_id = d.endpoint_id
 RETURNING d.id, d.endpoint_id, d.event_id, d.type, d.payload, d.attempts, d.token, d.redrives,
     d.created_at, d.expires_at, d.first_claimed_at, d.claimed_at
 """
+# Results that are alike are said once, with the rows that they are of.
 _FINISH = """
-WITH given AS (
-    SELECT * FROM json_to_recordset(?) AS g(
-        id bigint, token bigint, state text, due bigint, finished bigint, status integer,
-        error text, reason text, redrive integer, number integer, event_id text, started bigint,
-        seconds float8, outcome text
+WITH alike AS (
+    SELECT * FROM json_to_recordset(?) AS a(
+        state text, due bigint, status integer, error text, reason text, outcome text,
+        ids bigint[], tokens bigint[]
     )
+), given AS MATERIALIZED (
+    SELECT a.*, g.id, g.token
+    FROM alike AS a CROSS JOIN LATERAL unnest(a.ids, a.tokens) AS g(id, token)
 ), moved AS (
     UPDATE {prefix}deliveries AS d
-    SET state = g.state, next_attempt_at = g.due, finished_at = g.finished,
+    SET state = g.state, next_attempt_at = g.due,
+        finished_at = CASE WHEN g.due IS NULL THEN ?::bigint END,
         last_status = g.status, last_error = g.error, reason = g.reason
     FROM given AS g
     WHERE d.id = ANY(ARRAY(SELECT id FROM given)) AND d.id = g.id AND d.token = g.token
         AND d.state = 'sending'
-    RETURNING d.id
+    RETURNING d.id, d.redrives, d.attempts, d.event_id, d.claimed_at, d.last_status, d.last_error,
+        g.outcome
 )
 INSERT INTO {prefix}tries
     (delivery_id, redrive, number, event_id, started_at, seconds, status, error, outcome)
-SELECT g.id, g.redrive, g.number, g.event_id, g.started, g.seconds, g.status, g.error, g.outcome
-FROM given AS g JOIN moved ON moved.id = g.id
+SELECT m.id, m.redrives, m.attempts, m.event_id, m.claimed_at,
+    GREATEST(0, ? - m.claimed_at) / 1000000.0, m.last_status, m.last_error, m.outcome
+FROM moved AS m
 RETURNING delivery_id
 """
+# A count that is missing is 0, and a breaker or a window that is missing is as it was.
 _GATES = """
 WITH u AS MATERIALIZED (
     SELECT * FROM json_to_recordset(?) AS u(
-        status text, until bigint, generation bigint, circuit text, failures text,
-        probe_id bigint, disabled_at bigint, disabled_reason text, delivered integer,
-        retried integer, failed integer, dead integer, expired integer, lost integer,
-        tries integer, seconds float8, redelivered integer, died_again integer,
-        endpoint_id bigint
+        endpoint_id bigint, status text, until bigint, generation bigint, circuit text,
+        failures text, probe_id bigint, disabled_at bigint, disabled_reason text,
+        delivered integer, retried integer, failed integer, dead integer, expired integer,
+        lost integer, tries integer, seconds float8, redelivered integer, died_again integer
     )
 )
 UPDATE {prefix}gates AS g
-SET status = u.status, until = u.until, generation = u.generation, circuit = u.circuit,
-    failures = u.failures, probe_id = u.probe_id, disabled_at = u.disabled_at,
+SET status = u.status, until = u.until, generation = u.generation,
+    circuit = COALESCE(u.circuit, g.circuit), failures = COALESCE(u.failures, g.failures),
+    probe_id = u.probe_id, disabled_at = u.disabled_at,
     disabled_reason = COALESCE(u.disabled_reason, g.disabled_reason),
-    delivered = g.delivered + u.delivered, retried = g.retried + u.retried,
-    failed = g.failed + u.failed, dead = g.dead + u.dead, expired = g.expired + u.expired,
-    lost = g.lost + u.lost, tries = g.tries + u.tries, seconds = g.seconds + u.seconds,
-    redelivered = g.redelivered + u.redelivered, died_again = g.died_again + u.died_again
+    delivered = g.delivered + COALESCE(u.delivered, 0),
+    retried = g.retried + COALESCE(u.retried, 0), failed = g.failed + COALESCE(u.failed, 0),
+    dead = g.dead + COALESCE(u.dead, 0), expired = g.expired + COALESCE(u.expired, 0),
+    lost = g.lost + COALESCE(u.lost, 0), tries = g.tries + COALESCE(u.tries, 0),
+    seconds = g.seconds + COALESCE(u.seconds, 0),
+    redelivered = g.redelivered + COALESCE(u.redelivered, 0),
+    died_again = g.died_again + COALESCE(u.died_again, 0)
 FROM u
 WHERE g.endpoint_id = ANY(ARRAY(SELECT endpoint_id FROM u)) AND g.endpoint_id = u.endpoint_id
 """
-_WANTED = ("endpoint_id", "count", "lease")
-_RESULT = (
-    *("id", "token", "state", "due", "finished", "status", "error", "reason"),
-    *("redrive", "number", "event_id", "started", "seconds", "outcome"),
-)
-_GATE = (
-    *("status", "until", "generation", "circuit", "failures", "probe_id"),
-    *("disabled_at", "disabled_reason", "delivered", "retried", "failed", "dead"),
-    *("expired", "lost", "tries", "seconds", "redelivered", "died_again", "endpoint_id"),
-)
 
 
 class _Statements:
@@ -116,18 +117,39 @@ class _Statements:
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
     ) -> dict[int, list[tuple[Any, ...]]]:
         taken: dict[int, list[tuple[Any, ...]]] = {}
-        rows = transaction.rows(_TAKE, _records(_WANTED, wanted))
+        said = [
+            {"endpoint_id": endpoint, "count": count, "lease": lease}
+            for endpoint, count, lease in wanted
+        ]
+        rows = transaction.rows(_TAKE, (_said(said),))
         # An UPDATE answers in no order; the number is that of the enqueue.
         for row in sorted(rows, key=itemgetter(0)):
             taken.setdefault(row[1], []).append(row)
         return taken
 
-    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
-        return {row[0] for row in transaction.rows(_FINISH, _records(_RESULT, results))}
+    def finish(
+        self, transaction: Transaction, results: Sequence[tuple[Claim, Result]], now: int
+    ) -> set[int]:
+        alike: dict[Result, tuple[list[int], list[int]]] = {}
+        for claim, result in results:
+            ids, tokens = alike.setdefault(result, ([], []))
+            ids.append(claim.id)
+            tokens.append(claim.token)
+        said = [
+            {**result._asdict(), "ids": ids, "tokens": tokens}
+            for result, (ids, tokens) in alike.items()
+        ]
+        return {row[0] for row in transaction.rows(_FINISH, (_said(said), now, now))}
 
     def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
-        rows = [(*gate.row, gate.endpoint_id) for gate in gates]
-        transaction.change(_GATES, _records(_GATE, rows))
+        said = [
+            {"endpoint_id": gate.endpoint_id, **gate.state_to_write(), **gate.counts}
+            for gate in gates
+        ]
+        transaction.change(_GATES, (_said(said),))
+
+
+_said = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class PostgresOutbox(Outbox):
@@ -208,15 +230,3 @@ class PostgresOutbox(Outbox):
 
     def _insert_statement(self, event: Event, style: Style) -> tuple[str, Any]:
         return statement(self._postgres.plain(INSERT), event.values, style)
-
-
-def _records(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[str]:
-    """Rows in one value: as an array for each column they take five times as long to say.
-
-    What is missing is NULL, so half of the text need not be said.
-    """
-    said = [
-        {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        for row in rows
-    ]
-    return (json.dumps(said, separators=(",", ":")),)

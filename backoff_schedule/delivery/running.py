@@ -279,7 +279,10 @@ class Run:
             if now - began > max(claim.timeout + leases.MARGIN, self._worker.lease or 0.0):
                 # Its lease is over, so somebody else may have it.
                 continue
-            decision = before_send(claim, claim.claimed_at + (now - began) * _SECOND)
+            if claim.expires_at is None and claim.deadline_at is None:
+                decision = None
+            else:
+                decision = before_send(claim, claim.claimed_at + (now - began) * _SECOND)
             if decision is not None:
                 late.append((claim, decision))
             elif self._worker._stopping or (self._once and self._is_newer(claim)):

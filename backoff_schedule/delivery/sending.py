@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections import defaultdict
 from dataclasses import dataclass
 from threading import Thread
 
@@ -28,10 +28,27 @@ class Flight:
     """
 
     claim: Claim
-    started: float
+    together: _Together
     task: asyncio.Task[None] | None = None
     settled: bool = False
     ended: bool = False
+
+
+class _Together:
+    """Sends that began together and have the same timeout, and so one timer.
+
+    Only those without a result are kept: the timer would keep the claims of thirty seconds, all of
+    which the garbage collector would look at again and again.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: set[Flight] = set()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def leave(self, flight: Flight) -> None:
+        self.waiting.discard(flight)
+        if not self.waiting and self.timer is not None:
+            self.timer.cancel()
 
 
 class Sender:
@@ -59,20 +76,20 @@ class Sender:
 
     def begin(self, claims: Iterable[Claim]) -> list[Flight]:
         """Begin to send these, with one timer for all that have the same timeout."""
-        now = time.monotonic()
         flights = []
-        by_timeout: dict[float, list[Flight]] = {}
+        by_timeout: defaultdict[float, _Together] = defaultdict(_Together)
         for claim in claims:
-            flight = Flight(claim, now)
+            together = by_timeout[claim.timeout]
+            flight = Flight(claim, together)
+            together.waiting.add(flight)
             if self._is_async:
                 flight.task = self._loop.create_task(self._run_async(flight, None))
             else:
                 # A daemon: one that hangs for ever does not keep the process from its end.
                 Thread(target=self._run_sync, args=(flight,), daemon=True).start()
-            by_timeout.setdefault(claim.timeout, []).append(flight)
             flights.append(flight)
-        for timeout, batch in by_timeout.items():
-            self._loop.call_later(timeout, self._time_out, batch, timeout)
+        for timeout, together in by_timeout.items():
+            together.timer = self._loop.call_later(timeout, self._time_out, together, timeout)
         return flights
 
     def cancel(self, flights: Iterable[Flight]) -> None:
@@ -81,16 +98,16 @@ class Sender:
             if flight.task is not None:
                 flight.task.cancel()
 
-    def _time_out(self, batch: list[Flight], timeout: float) -> None:
-        for flight in batch:
-            if not flight.settled:
-                self._result(flight, Transient(f"timed out after {format_duration(timeout)}"))
-                if flight.task is not None:
-                    flight.task.cancel()
+    def _time_out(self, together: _Together, timeout: float) -> None:
+        for flight in tuple(together.waiting):
+            self._result(flight, Transient(f"timed out after {format_duration(timeout)}"))
+            if flight.task is not None:
+                flight.task.cancel()
 
     def _result(self, flight: Flight, answer: Outcome) -> None:
         if not flight.settled:
             flight.settled = True
+            flight.together.leave(flight)
             self._on_result(flight, answer)
 
     def _end(self, flight: Flight) -> None:

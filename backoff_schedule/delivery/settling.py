@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..database.clock import from_microseconds, to_microseconds
 from .deciding import decide
-from .gate import locked_gates, write_gates
+from .gate_rows import locked_gates, write_gates
 from .model import Delivered, as_outcome
+from .statements import Result
 from .text import stored_text
 
 TYPE_CHECKING = False
@@ -33,7 +34,6 @@ UPDATE {prefix}deliveries
 SET state = ?, attempts = attempts - 1, next_attempt_at = NULL, finished_at = {now}, reason = ?
 WHERE id = ? AND token = ? AND state = 'sending'
 """
-_OUTCOMES = {"pending": "retry"}
 
 
 def settle(
@@ -42,7 +42,7 @@ def settle(
     """What became of each row; None where the row was no longer this claim's."""
     now = transaction.began()
     moment = from_microseconds(now)
-    decided: dict[int, tuple[Claim, Outcome, Decision, float]] = {}
+    decided: dict[int, tuple[Claim, Outcome, Decision]] = {}
     places: dict[int, int] = {}
     rows = []
     for place, (claim, answer) in enumerate(results):
@@ -51,40 +51,31 @@ def settle(
             continue
         outcome = as_outcome(answer)
         decision = decide(outcome, claim, claim.policy, moment)
-        started = to_microseconds(claim.claimed_at)
-        seconds = max(0, now - started) / 1_000_000
-        due = decision.next_attempt_at
-        decided[claim.id] = (claim, outcome, decision, seconds)
+        decided[claim.id] = (claim, outcome, decision)
         places[claim.id] = place
-        rows.append(
-            (
-                claim.id,
-                claim.token,
-                decision.state,
-                None if due is None else to_microseconds(due),
-                now if due is None else None,
-                outcome.status,
-                None if isinstance(outcome, Delivered) else stored_text(outcome.reason),
-                None if decision.reason is None else stored_text(decision.reason),
-                claim.redrives,
-                claim.attempt,
-                claim.event_id,
-                started,
-                seconds,
-                _OUTCOMES.get(decision.state, decision.state),
-            )
-        )
-    matched = statements.finish(transaction, rows)
+        rows.append((claim, _result(outcome, decision)))
+    matched = statements.finish(transaction, rows, now)
     fed = [entry for number, entry in decided.items() if number in matched]
-    endpoints = sorted({claim.endpoint_id for claim, *_ in fed})
-    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
-    for claim, outcome, decision, seconds in fed:
-        gates[claim.endpoint_id].count(claim, outcome, decision, seconds, now / 1_000_000)
+    gates = locked_gates(transaction, (claim.endpoint_id for claim, *_ in fed))
+    for claim, outcome, decision in fed:
+        gates[claim.endpoint_id].count(claim, outcome, decision, now)
     write_gates(transaction, statements, gates.values())
     answers: list[Decision | None] = [None] * len(results)
-    for claim, _, decision, _ in fed:
+    for claim, _, decision in fed:
         answers[places[claim.id]] = decision
     return answers
+
+
+def _result(outcome: Outcome, decision: Decision) -> Result:
+    due = decision.next_attempt_at
+    return Result(
+        decision.state,
+        None if due is None else to_microseconds(due),
+        outcome.status,
+        None if isinstance(outcome, Delivered) else stored_text(outcome.reason),
+        None if decision.reason is None else stored_text(decision.reason),
+        "retry" if decision.state == "pending" else decision.state,
+    )
 
 
 def release(transaction: Transaction, statements: Statements, claims: Sequence[Claim]) -> None:
@@ -108,8 +99,7 @@ def end_unsent(
         for claim, decision in ended
         if transaction.change(END_UNSENT, (decision.state, decision.reason, claim.id, claim.token))
     ]
-    endpoints = sorted({claim.endpoint_id for claim, _ in counted})
-    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
+    gates = locked_gates(transaction, (claim.endpoint_id for claim, _ in counted))
     now = transaction.now() / 1_000_000
     for claim, decision in counted:
         gate = gates[claim.endpoint_id]
@@ -121,8 +111,7 @@ def end_unsent(
 def _free_probes(transaction: Transaction, statements: Statements, claims: Sequence[Claim]) -> None:
     if not claims:
         return
-    endpoints = sorted({claim.endpoint_id for claim in claims})
-    gates = {gate.endpoint_id: gate for gate in locked_gates(transaction, endpoints)}
+    gates = locked_gates(transaction, (claim.endpoint_id for claim in claims))
     now = transaction.now() / 1_000_000
     for claim in claims:
         gates[claim.endpoint_id].free_probe(claim.policy.breaker, claim.id, now)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from operator import itemgetter
 
+from ..database.clock import to_microseconds
 from ..database.sqlite import DIALECT, SQLiteDatabase
 from ..database.sqlite_caller import caller_cursor
 from .enqueueing import FIND, INSERT, RETURNING, statement
+from .gate import COUNTS
 from .model import Ticket
 from .outbox import Outbox
 from .schema import steps
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
     from ..database.transaction import Transaction
     from .enqueueing import Event, Style
     from .gate import Gate
-    from .model import Transition
+    from .model import Claim, Transition
+    from .statements import Result
 
 _STEPS = steps("strftime('%Y-%m-%dT%H:%M:%fZ', d.finished_at / 1000000.0, 'unixepoch')")
 # The index by name: after some ANALYZE the planner took another one, which was eight times slower.
@@ -52,13 +56,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _GATE = """
 UPDATE {prefix}gates
-SET status = ?, until = ?, generation = ?, circuit = ?, failures = ?, probe_id = ?,
-    disabled_at = ?, disabled_reason = COALESCE(?, disabled_reason), delivered = delivered + ?,
-    retried = retried + ?, failed = failed + ?, dead = dead + ?, expired = expired + ?,
-    lost = lost + ?, tries = tries + ?, seconds = seconds + ?, redelivered = redelivered + ?,
-    died_again = died_again + ?
-WHERE endpoint_id = ?
+SET status = :status, until = :until, generation = :generation,
+    circuit = COALESCE(:circuit, circuit), failures = COALESCE(:failures, failures),
+    probe_id = :probe_id, disabled_at = :disabled_at,
+    disabled_reason = COALESCE(:disabled_reason, disabled_reason),
+    delivered = delivered + :delivered, retried = retried + :retried, failed = failed + :failed,
+    dead = dead + :dead, expired = expired + :expired, lost = lost + :lost, tries = tries + :tries,
+    seconds = seconds + :seconds, redelivered = redelivered + :redelivered,
+    died_again = died_again + :died_again
+WHERE endpoint_id = :endpoint_id
 """
+_NONE = dict.fromkeys(COUNTS, 0)
 
 
 class _Statements:
@@ -73,23 +81,33 @@ class _Statements:
             for endpoint, count, lease in wanted
         }
 
-    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
+    def finish(
+        self, transaction: Transaction, results: Sequence[tuple[Claim, Result]], now: int
+    ) -> set[int]:
         matched = set()
         tries = []
         change = transaction.change
-        for row in results:
-            number, token, state, due, finished, status, error, reason = row[:8]
-            if change(_FINISH, (state, due, finished, status, error, reason, number, token)):
-                redrive, attempt, event_id, started, seconds, outcome = row[8:]
-                matched.add(number)
-                tries.append(
-                    (number, redrive, attempt, event_id, started, seconds, status, error, outcome)
-                )
+        for claim, (state, due, status, error, reason, outcome) in results:
+            finished = now if due is None else None
+            row = (state, due, finished, status, error, reason, claim.id, claim.token)
+            if change(_FINISH, row):
+                matched.add(claim.id)
+                started = to_microseconds(claim.claimed_at)
+                seconds = max(0, now - started) / 1_000_000
+                known = (claim.id, claim.redrives, claim.attempt, claim.event_id)
+                tries.append((*known, started, seconds, status, error, outcome))
         transaction.change_each(_TRY, tries)
         return matched
 
     def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
-        transaction.change_each(_GATE, [(*gate.row, gate.endpoint_id) for gate in gates])
+        rows = []
+        for gate in gates:
+            state = gate.state_to_write()
+            for name in ("circuit", "failures"):
+                if state[name] is not None:
+                    state[name] = json.dumps(state[name])
+            rows.append({**_NONE, **gate.counts, **state, "endpoint_id": gate.endpoint_id})
+        transaction.change_each(_GATE, rows)
 
 
 class SQLiteOutbox(Outbox):

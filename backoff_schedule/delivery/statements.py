@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,12 +11,24 @@ if TYPE_CHECKING:
 
     from ..database.transaction import Transaction
     from .gate import Gate
+    from .model import Claim
 
 CLAIMED = (
     "id, endpoint_id, event_id, type, payload, attempts, token, redrives, created_at, "
     "expires_at, first_claimed_at, claimed_at"
 )
 """The columns of a claimed row."""
+
+
+class Result(NamedTuple):
+    """What is written of a try. `due` is in microseconds, None where there is no other try."""
+
+    state: str
+    due: int | None
+    status: int | None
+    error: str | None
+    reason: str | None
+    outcome: str
 
 
 class Statements(Protocol):
@@ -38,12 +50,13 @@ class Statements(Protocol):
         """
         ...
 
-    def finish(self, transaction: Transaction, results: Sequence[tuple[Any, ...]]) -> set[int]:
-        """Write the results of tries, and a history entry for each; answer the ids that matched.
+    def finish(
+        self, transaction: Transaction, results: Sequence[tuple[Claim, Result]], now: int
+    ) -> set[int]:
+        """Write what became of rows at `now`, a history entry for each; answer whose claim it was.
 
-        A result has: id, token, state, next_attempt_at, finished_at, status, error, reason,
-        redrive, number, event_id, started_at, seconds, outcome. One whose row is no longer
-        `sending` under this token matches nothing and writes nothing.
+        A row that is no longer `sending` under the token of its claim matches nothing, and nothing
+        is written. The answer has the numbers of the others.
         """
         ...
 

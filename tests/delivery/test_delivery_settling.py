@@ -219,8 +219,8 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_settle_repeats_all_of_it(
     claims = outbox.claim(5, STEPS)
     finish, tries = outbox._statements.finish, []
 
-    def cut(transaction: Any, results: Any) -> set[int]:
-        matched = finish(transaction, results)
+    def cut(transaction: Any, results: Any, now: int) -> set[int]:
+        matched = finish(transaction, results, now)
         tries.append(transaction.rows("SELECT pg_backend_pid()")[0][0])
         if len(tries) == 1:
             with psycopg.connect(conninfo, autocommit=True) as killer:
