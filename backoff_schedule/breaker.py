@@ -109,7 +109,15 @@ class CircuitState:
             if stored.keys() != _FIELDS:
                 raise KeyError
             window = tuple((int(b), int(a), int(f)) for b, a, f in stored["window"])
-            state = cls(**{**stored, "window": window})
+            state = cls(
+                stored["phase"],
+                stored["generation"],
+                stored["openings"],
+                stored["since"],
+                stored["wait"],
+                stored["closed_at"],
+                window,
+            )
             phases = ("closed", "open", "half_open", "vacant")
             if state.phase not in phases or (state.phase == "closed") != (state.since is None):
                 raise KeyError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from math import isfinite
 
 from .refusals import refusal
 
@@ -18,6 +19,8 @@ def epoch_seconds(now: float | datetime, name: str = "now") -> float:
 
     Raises `ValueError` for a naive datetime, NaN or infinity; `TypeError` for another type.
     """
+    if type(now) is float and isfinite(now):
+        return now
     if isinstance(now, datetime):
         if now.utcoffset() is None:
             raise ValueError(refusal(name, now, "aware, or epoch seconds: it has no time zone"))

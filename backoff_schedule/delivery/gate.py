@@ -139,22 +139,25 @@ class Gate:
         self.events.append(("disabled", actor, reason))
 
     def state_to_write(self) -> dict[str, Any]:
-        """What is written as it is now, by column; None for a breaker or a window not looked at."""
-        return {
-            "status": self.status,
-            "until": self.until,
-            "generation": self.generation,
-            "circuit": None if self._state is None else self._state.as_dict(),
-            "failures": self._window,
-            "probe_id": self.probe_id,
-            "disabled_at": self.disabled_at,
-            "disabled_reason": self.disabled_reason,
-        }
+        """What is written as it is now, by column, without what is None.
 
-    @property
-    def until(self) -> int | None:
-        """From when on a claim may ask the breaker again, in microseconds; None while closed."""
-        until = None if self.status == "closed" else self.state.until
+        A breaker, a window or a reason that was not touched is None.
+        """
+        state: dict[str, Any] = {"status": self.status, "generation": self.generation}
+        if self._state is not None:
+            state["circuit"] = self._state.as_dict()
+        if self._window is not None:
+            state["failures"] = self._window
+        if self.status != "closed":
+            state["until"], state["probe_id"] = self._until(), self.probe_id
+        if self.disabled_at is not None:
+            state["disabled_at"] = self.disabled_at
+            state["disabled_reason"] = self.disabled_reason
+        return state
+
+    def _until(self) -> int | None:
+        """From when on a claim may ask the breaker again, in microseconds."""
+        until = self.state.until
         return None if until is None else int(min(until, LAST_SECOND) * 1_000_000)
 
     def _count_end(self, claim: Claim, decision: Decision) -> None:

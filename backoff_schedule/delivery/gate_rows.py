@@ -16,21 +16,39 @@ if TYPE_CHECKING:
 
 _GATE = "g.endpoint_id, g.disabled_at, g.status, g.generation, g.probe_id"
 _TERMS = "g.max_in_flight, g.enabled_at, e.name, e.url, e.secrets, e.policy"
-_OF_ENDPOINTS = "FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id"
-_AMONG = "WHERE g.endpoint_id {among}"
-_ORDER = "ORDER BY g.endpoint_id"
-_LOCK = f"""
-SELECT {_GATE}, g.circuit, g.failures FROM {{prefix}}gates AS g {_AMONG} {_ORDER} {{lock}}
-"""  # noqa: S608  (put together from constants)
-_TO_CLAIM = f"SELECT {_GATE}, g.circuit, g.failures, 1 AS locked, {_TERMS} {_OF_ENDPOINTS} {_AMONG}"
-# Nothing is decided at such a gate that another claim or a result could be in the way of.
-_WIDE_OPEN = "(g.max_in_flight IS NULL AND g.status = 'closed')"
-_LOCK_NARROW = (
-    f"SELECT * FROM ({_TO_CLAIM} AND NOT {_WIDE_OPEN} {_ORDER} LOCK) AS locked UNION ALL "
-    f"SELECT {_GATE}, '', '', 0, {_TERMS} {_OF_ENDPOINTS} {_AMONG} AND {_WIDE_OPEN}"
-)
-_WAITING = _LOCK_NARROW.replace("LOCK)", "{lock})")
-_FREE_ONLY = _LOCK_NARROW.replace("LOCK)", "{lock_free})")
+_LOCK = """
+SELECT GATE, g.circuit, g.failures FROM {prefix}gates AS g
+WHERE g.endpoint_id {among} ORDER BY g.endpoint_id LOCK
+"""
+_TO_CLAIM = """
+SELECT GATE, g.circuit, g.failures, 1, TERMS
+FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
+WHERE g.endpoint_id {among}
+"""
+# Nothing is decided at a gate without a cap, whose breaker is closed, that another claim or a
+# result could be in the way of.
+_TO_CLAIM_LOCKING = """
+SELECT * FROM (
+    SELECT GATE, g.circuit, g.failures, 1 AS locked, TERMS
+    FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
+    WHERE g.endpoint_id {among} AND NOT (g.max_in_flight IS NULL AND g.status = 'closed')
+    ORDER BY g.endpoint_id LOCK
+) AS narrow
+UNION ALL
+SELECT GATE, '', '', 0, TERMS
+FROM {prefix}gates AS g JOIN {prefix}endpoints AS e ON e.id = g.endpoint_id
+WHERE g.endpoint_id {among} AND g.max_in_flight IS NULL AND g.status = 'closed'
+"""
+
+
+def _said(statement: str, lock: str = "") -> str:
+    return statement.replace("GATE", _GATE).replace("TERMS", _TERMS).replace("LOCK", lock)
+
+
+_LOCKED = _said(_LOCK, "{lock}")
+_WHOLE = _said(_TO_CLAIM)
+_WAITING = _said(_TO_CLAIM_LOCKING, "{lock}")
+_FREE_ONLY = _said(_TO_CLAIM_LOCKING, "{lock_free}")
 
 
 class Terms(NamedTuple):
@@ -47,7 +65,7 @@ class Terms(NamedTuple):
 def locked_gates(transaction: Transaction, endpoints: Iterable[int]) -> dict[int, Gate]:
     """The gates of these endpoints, locked in ascending order."""
     numbers = transaction.numbers(sorted(set(endpoints)))
-    return {row[0]: Gate(*row) for row in transaction.rows(_LOCK, (numbers,))}
+    return {row[0]: Gate(*row) for row in transaction.rows(_LOCKED, (numbers,))}
 
 
 def gates_to_claim(
@@ -60,7 +78,7 @@ def gates_to_claim(
     """
     numbers = transaction.numbers(sorted(set(endpoints)))
     if not statements.locks_rows:
-        rows = transaction.rows(_TO_CLAIM, (numbers,))
+        rows = transaction.rows(_WHOLE, (numbers,))
     else:
         rows = transaction.rows(_WAITING if wait else _FREE_ONLY, (numbers, numbers))
     return [(Gate(*row[:8]), Terms(*row[8:])) for row in rows]

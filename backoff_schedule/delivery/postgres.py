@@ -36,8 +36,10 @@ _STEPS = steps("to_timestamp(d.finished_at / 1000000.0)")
 # MATERIALIZED, since a plan that ran the inner query twice would take more than was wanted; and an
 # array, since a join would be planned for as many rows as there are, and read all of them.
 _TAKE = """
-WITH wanted AS (
-    SELECT * FROM json_to_recordset(?) AS w(endpoint_id bigint, count integer, lease bigint)
+WITH wanted AS MATERIALIZED (
+    SELECT e.endpoint_id, a.count, a.lease
+    FROM json_to_recordset(?) AS a(count integer, lease bigint, endpoints bigint[])
+    CROSS JOIN LATERAL unnest(a.endpoints) AS e(endpoint_id)
 ), due AS MATERIALIZED (
     SELECT d.id
     FROM wanted AS w CROSS JOIN LATERAL (
@@ -117,9 +119,12 @@ class _Statements:
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
     ) -> dict[int, list[tuple[Any, ...]]]:
         taken: dict[int, list[tuple[Any, ...]]] = {}
+        alike: dict[tuple[int, int], list[int]] = {}
+        for endpoint, count, lease in wanted:
+            alike.setdefault((count, lease), []).append(endpoint)
         said = [
-            {"endpoint_id": endpoint, "count": count, "lease": lease}
-            for endpoint, count, lease in wanted
+            {"count": count, "lease": lease, "endpoints": endpoints}
+            for (count, lease), endpoints in alike.items()
         ]
         rows = transaction.rows(_TAKE, (_said(said),))
         # An UPDATE answers in no order; the number is that of the enqueue.
@@ -132,9 +137,11 @@ class _Statements:
     ) -> set[int]:
         alike: dict[Result, tuple[list[int], list[int]]] = {}
         for claim, result in results:
-            ids, tokens = alike.setdefault(result, ([], []))
-            ids.append(claim.id)
-            tokens.append(claim.token)
+            known = alike.get(result)
+            if known is None:
+                known = alike[result] = ([], [])
+            known[0].append(claim.id)
+            known[1].append(claim.token)
         said = [
             {**result._asdict(), "ids": ids, "tokens": tokens}
             for result, (ids, tokens) in alike.items()

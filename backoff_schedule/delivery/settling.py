@@ -42,27 +42,24 @@ def settle(
     """What became of each row; None where the row was no longer this claim's."""
     now = transaction.began()
     moment = from_microseconds(now)
-    decided: dict[int, tuple[Claim, Outcome, Decision]] = {}
-    places: dict[int, int] = {}
-    rows = []
+    seen: set[int] = set()
+    decided = []
     for place, (claim, answer) in enumerate(results):
         # A row that stands twice in one batch is settled by its first result.
-        if claim.id in decided:
+        if claim.id in seen:
             continue
+        seen.add(claim.id)
         outcome = as_outcome(answer)
-        decision = decide(outcome, claim, claim.policy, moment)
-        decided[claim.id] = (claim, outcome, decision)
-        places[claim.id] = place
-        rows.append((claim, _result(outcome, decision)))
+        decided.append((place, claim, outcome, decide(outcome, claim, claim.policy, moment)))
+    rows = [(claim, _result(outcome, decision)) for _, claim, outcome, decision in decided]
     matched = statements.finish(transaction, rows, now)
-    fed = [entry for number, entry in decided.items() if number in matched]
-    gates = locked_gates(transaction, (claim.endpoint_id for claim, *_ in fed))
-    for claim, outcome, decision in fed:
-        gates[claim.endpoint_id].count(claim, outcome, decision, now)
-    write_gates(transaction, statements, gates.values())
+    fed = [entry for entry in decided if entry[1].id in matched]
+    gates = locked_gates(transaction, (claim.endpoint_id for _, claim, *_ in fed))
     answers: list[Decision | None] = [None] * len(results)
-    for claim, _, decision in fed:
-        answers[places[claim.id]] = decision
+    for place, claim, outcome, decision in fed:
+        gates[claim.endpoint_id].count(claim, outcome, decision, now)
+        answers[place] = decision
+    write_gates(transaction, statements, gates.values())
     return answers
 
 

@@ -66,7 +66,8 @@ SET status = :status, until = :until, generation = :generation,
     died_again = died_again + :died_again
 WHERE endpoint_id = :endpoint_id
 """
-_NONE = dict.fromkeys(COUNTS, 0)
+_STATE = ("until", "circuit", "failures", "probe_id", "disabled_at", "disabled_reason")
+_NONE = {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_STATE)}
 
 
 class _Statements:
@@ -104,7 +105,7 @@ class _Statements:
         for gate in gates:
             state = gate.state_to_write()
             for name in ("circuit", "failures"):
-                if state[name] is not None:
+                if name in state:
                     state[name] = json.dumps(state[name])
             rows.append({**_NONE, **gate.counts, **state, "endpoint_id": gate.endpoint_id})
         transaction.change_each(_GATE, rows)
