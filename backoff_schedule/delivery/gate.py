@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..breaker import CircuitState, Permit
 from ..database.clock import to_microseconds
@@ -74,7 +75,7 @@ class Gate:
     def state(self) -> CircuitState:
         """The breaker's state. It is only read where somebody asks, since most gates are closed."""
         if self._state is None:
-            self._state = CircuitState.from_dict(json.loads(self._circuit))
+            self._state = _state(self._circuit)
         return self._state
 
     def permit(self, policy: DeliveryPolicy, now: float) -> tuple[CircuitState, Permit] | None:
@@ -218,6 +219,12 @@ class Gate:
         event = _EVENTS.get((before.phase, state.phase))
         if event is not None:
             self.events.append((event, "worker", None))
+
+
+@lru_cache(maxsize=1024)
+def _state(circuit: str) -> CircuitState:
+    # Endpoints with few results are alike, and reading a state takes as long as changing it.
+    return CircuitState.from_dict(json.loads(circuit))
 
 
 _EVENTS = {
