@@ -179,6 +179,54 @@ def test_a_batch_is_settled_row_by_row_and_only_what_matched_counts(
     assert outbox.settle([]) == []
 
 
+def test_rows_with_like_results_and_rows_with_others_are_each_written_as_their_own(
+    outbox: Outbox, clock: Clock, place: tuple[str, str]
+) -> None:
+    for number in range(7):
+        outbox.enqueue("acme", b"x", event_id=str(number))
+    clock.forward(0.5)
+    claims = outbox.claim(7, STEPS)
+    clock.forward(0.25)
+    outbox.settle(
+        zip(
+            claims,
+            [
+                Delivered(status=200),
+                Transient("busy", status=503),
+                Delivered(status=200),
+                Transient("busy", status=503, retry_after=15),
+                Delivered(),
+                Transient('"quoted" \\ ü', status=503),
+                Permanent("no", status=404),
+            ],
+            strict=True,
+        )
+    )
+    now, later = clock.now, (clock.after(10), clock.after(15))
+    assert [
+        (row.state, row.next_attempt_at, row.finished_at, row.last_status, row.last_error)
+        for row in outbox.list()
+    ] == [
+        ("delivered", None, now, 200, None),
+        ("pending", later[0], None, 503, "busy"),
+        ("delivered", None, now, 200, None),
+        ("pending", later[1], None, 503, "busy"),
+        ("delivered", None, now, None, None),
+        ("pending", later[0], None, 503, '"quoted" \\ ü'),
+        ("failed", None, now, 404, "no"),
+    ]
+    tries = "SELECT event_id, seconds, status, outcome FROM backoff_tries ORDER BY event_id"
+    assert every_row(place, tries) == [
+        ("0", 0.25, 200, "delivered"),
+        ("1", 0.25, 503, "retry"),
+        ("2", 0.25, 200, "delivered"),
+        ("3", 0.25, 503, "retry"),
+        ("4", 0.25, None, "delivered"),
+        ("5", 0.25, 503, "retry"),
+        ("6", 0.25, 404, "failed"),
+    ]
+
+
 def test_retry_on_any_tries_a_404_again_and_a_410_never(outbox: Outbox) -> None:
     policy = DeliveryPolicy(create_backoff(steps=[10]), retry_on="any", breaker=None)
     for event_id, status in (("a", 404), ("b", 410)):

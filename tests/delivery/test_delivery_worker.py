@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 
 from backoff_schedule import create_backoff
 from backoff_schedule.delivery import (
+    Claim,
     Counts,
     Delivered,
     DeliveryPolicy,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from backoff_schedule.delivery import Claim, Outbox, Outcome
+    from backoff_schedule.delivery import Outbox, Outcome
 
 OK = Delivered(status=200)
 
@@ -234,6 +236,44 @@ def test_a_send_past_its_timeout_is_settled_then(live: Outbox, is_async: bool) -
     assert row is not None
     assert row.last_error == "timed out after 200ms"
     assert cancelled == (["e0"] if is_async else [])
+
+
+# Kept until their timeout, those of 30 seconds filled the memory.
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_claim_is_let_go_of_when_its_result_is_written_and_not_at_its_timeout(
+    live: Outbox, is_async: bool
+) -> None:
+    enqueue(live, 5)
+    free = threading.Event()
+
+    def send(claim: Claim) -> Outcome:
+        if claim.event_id == "e4":
+            free.wait(30)
+        return OK
+
+    async def send_async(claim: Claim) -> Outcome:
+        if claim.event_id == "e4":
+            await asyncio.to_thread(free.wait, 30)
+        return OK
+
+    def kept() -> list[str]:
+        gc.collect()
+        return [found.event_id for found in gc.get_objects() if type(found) is Claim]
+
+    async def main() -> None:
+        worker = Worker(live, send_async if is_async else send, STEPS, concurrency=5)
+        running = asyncio.ensure_future(worker.run())
+        while states(live).count("delivered") < 4:
+            await asyncio.sleep(0.01)
+        patient_until = time.monotonic() + 5
+        while len(kept()) > 1 and time.monotonic() < patient_until:
+            await asyncio.sleep(0.01)
+        assert kept() == ["e4"]
+        free.set()
+        worker.stop()
+        await running
+
+    asyncio.run(main())
 
 
 def test_the_slot_of_a_sync_send_stays_taken_until_its_thread_ends(live: Outbox) -> None:
