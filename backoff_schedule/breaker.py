@@ -287,6 +287,10 @@ class CircuitBreaker:
             state, phase="vacant", generation=state.generation + 1, since=moment, wait=0.0
         )
 
+    def counts_together(self, one: float | datetime, other: float | datetime) -> bool:
+        """Whether results at these instants fall into one bucket of the window."""
+        return self._window.bucket(one) == self._window.bucket(other)
+
     def remaining(self, state: CircuitState, now: float | datetime) -> float:
         """The seconds that are left of the cool-down; 0.0 if it is over, or there is none."""
         moment = epoch_seconds(now)

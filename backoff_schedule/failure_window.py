@@ -75,8 +75,12 @@ class FailureWindow:
         counted = [entry for entry in state if entry[0] > oldest]
         return sum(entry[1] for entry in counted), sum(entry[2] for entry in counted)
 
+    def bucket(self, now: float | datetime) -> int:
+        """The number of the bucket in which a result at `now` counts."""
+        return floor(epoch_seconds(now) / self._width)
+
     def _current(self, state: WindowState, now: float | datetime) -> int:
-        bucket = floor(epoch_seconds(now) / self._width)
+        bucket = self.bucket(now)
         return max(bucket, state[-1][0]) if state else bucket
 
     def __eq__(self, other: object) -> bool:

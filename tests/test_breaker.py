@@ -377,3 +377,9 @@ def test_so_many_successes_at_once_are_as_many_one_by_one(phase: str) -> None:
     for _ in range(7):
         one_by_one = breaker.after_success(one_by_one, permit, 106.0)
     assert breaker.after_success(state, permit, 106.0, 7) == one_by_one
+
+
+def test_results_count_together_that_fall_into_one_bucket_of_the_window() -> None:
+    breaker = CircuitBreaker(window="1 minute")
+    assert breaker.counts_together(600.0, 605.999)
+    assert not breaker.counts_together(605.999, 606.0)

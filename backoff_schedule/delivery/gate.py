@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from ..breaker import CircuitState, Permit
 from ..database.clock import to_microseconds
@@ -50,6 +49,10 @@ class Gate:
     """A gate. What is set or counted here is written by `write_gates`, which locks it if need be.
 
     One that is not locked has no breaker and no window to look at.
+
+    `successes` are those of a closed breaker that its state does not have yet. They are most of
+    what there is, and taking each in would take longer than all else here. They belong to one
+    bucket of its window, that of `successes_at`, and are taken in before anything is asked of it.
     """
 
     endpoint_id: int
@@ -57,6 +60,8 @@ class Gate:
     status: str
     generation: int
     probe_id: int | None
+    successes: int
+    successes_at: int | None
     _circuit: str
     _failures: str
     is_locked: int = 1
@@ -65,9 +70,7 @@ class Gate:
     changed: bool = False
     counts: defaultdict[str, float] = field(default_factory=_zeros)
     events: list[tuple[str, str, str | None]] = field(default_factory=list)
-    # Successes in a row are taken in together: they are most of what there is.
-    _successes: int = 0
-    _fed: tuple[CircuitBreaker, Permit, float] | None = None
+    _counting_at: int | None = None
     _state: CircuitState | None = None
     _window: WindowState | None = None
 
@@ -75,7 +78,7 @@ class Gate:
     def state(self) -> CircuitState:
         """The breaker's state. It is only read where somebody asks, since most gates are closed."""
         if self._state is None:
-            self._state = _state(self._circuit)
+            self._state = CircuitState.from_dict(json.loads(self._circuit))
         return self._state
 
     def permit(self, policy: DeliveryPolicy, now: float) -> tuple[CircuitState, Permit] | None:
@@ -95,7 +98,6 @@ class Gate:
 
     def free_probe(self, breaker: CircuitBreaker | None, delivery_id: int, now: float) -> None:
         """Free the probe's place if this row has it, since there will be no result."""
-        self.take_successes_in()
         if breaker is not None and self.probe_id == delivery_id:
             self._move(breaker.after_cancel(self.state, Permit(self.generation), now))
 
@@ -106,7 +108,7 @@ class Gate:
         self.counts["tries"] += 1
         self.counts["seconds"] += max(0, now_us - to_microseconds(claim.claimed_at)) / 1_000_000
         self._count_end(claim, decision)
-        self._feed_breaker(claim, outcome, now)
+        self._feed_breaker(claim, outcome, now_us)
         self._feed_auto_disable(claim.policy, outcome, now)
         if isinstance(outcome, Permanent) and outcome.disable_endpoint:
             self.disable(now, "worker", outcome.reason)
@@ -145,6 +147,8 @@ class Gate:
         A breaker, a window or a reason that was not touched is None.
         """
         state: dict[str, Any] = {"status": self.status, "generation": self.generation}
+        if self.successes_at is not None:
+            state["successes"], state["successes_at"] = self.successes, self.successes_at
         if self._state is not None:
             state["circuit"] = self._state.as_dict()
         if self._window is not None:
@@ -167,30 +171,42 @@ class Gate:
         if claim.redrives and state != "pending":
             self.counts["redelivered" if state == "delivered" else "died_again"] += 1
 
-    def _feed_breaker(self, claim: Claim, outcome: Outcome, now: float) -> None:
+    def _feed_breaker(self, claim: Claim, outcome: Outcome, now_us: int) -> None:
         breaker = claim.policy.breaker
-        if breaker is None:
+        # The result of another generation changes nothing.
+        if breaker is None or claim.generation != self.generation:
             return
         answered = isinstance(outcome, Delivered) or (
             isinstance(outcome, Permanent) and outcome.status is not None
         )
-        if answered:
-            fed = self._fed
-            if fed is None or fed[0] is not breaker or fed[1].generation != claim.generation:
-                self.take_successes_in()
-                self._fed = (breaker, Permit(claim.generation), now)
-            self._successes += 1
+        if answered and self.status == "closed":
+            self._count_success(breaker, now_us)
             return
-        self.take_successes_in()
-        after = breaker.after_cancel if isinstance(outcome, Permanent) else breaker.after_failure
-        self._move(after(self.state, Permit(claim.generation), now))
+        self._take_successes_in(breaker)
+        state, permit, now = self.state, Permit(self.generation), now_us / 1_000_000
+        if answered:
+            self._move(breaker.after_success(state, permit, now))
+        elif isinstance(outcome, Permanent):
+            self._move(breaker.after_cancel(state, permit, now))
+        else:
+            self._move(breaker.after_failure(state, permit, now))
 
-    def take_successes_in(self) -> None:
-        """Hand the breaker the successes that were counted since it was last asked."""
-        if self._fed is not None:
-            (breaker, permit, now), times = self._fed, self._successes
-            self._fed, self._successes = None, 0
-            self._move(breaker.after_success(self.state, permit, now, times))
+    def _count_success(self, breaker: CircuitBreaker, now_us: int) -> None:
+        if self._counting_at != now_us:
+            self._counting_at = now_us
+            if self.successes_at is not None and not breaker.counts_together(
+                self.successes_at / 1_000_000, now_us / 1_000_000
+            ):
+                self._take_successes_in(breaker)
+        if self.successes_at is None:
+            self.successes_at = now_us
+        self.successes += 1
+
+    def _take_successes_in(self, breaker: CircuitBreaker) -> None:
+        if self.successes_at is not None:
+            at, times = self.successes_at / 1_000_000, self.successes
+            self.successes_at, self.successes = None, 0
+            self._move(breaker.after_success(self.state, Permit(self.generation), at, times))
 
     def _feed_auto_disable(self, policy: DeliveryPolicy, outcome: Outcome, now: float) -> None:
         rule = policy.auto_disable
@@ -219,12 +235,6 @@ class Gate:
         event = _EVENTS.get((before.phase, state.phase))
         if event is not None:
             self.events.append((event, "worker", None))
-
-
-@lru_cache(maxsize=1024)
-def _state(circuit: str) -> CircuitState:
-    # Endpoints with few results are alike, and reading a state takes as long as changing it.
-    return CircuitState.from_dict(json.loads(circuit))
 
 
 _EVENTS = {

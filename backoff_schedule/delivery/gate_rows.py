@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ..database.transaction import Transaction
     from .statements import Statements
 
-_GATE = "g.endpoint_id, g.disabled_at, g.status, g.generation, g.probe_id"
+_GATE = (
+    "g.endpoint_id, g.disabled_at, g.status, g.generation, g.probe_id, g.successes, g.successes_at"
+)
 _TERMS = "g.max_in_flight, g.enabled_at, e.name, e.url, e.secrets, e.policy"
 _LOCK = """
 SELECT GATE, g.circuit, g.failures FROM {prefix}gates AS g
@@ -81,7 +83,7 @@ def gates_to_claim(
         rows = transaction.rows(_WHOLE, (numbers,))
     else:
         rows = transaction.rows(_WAITING if wait else _FREE_ONLY, (numbers, numbers))
-    return [(Gate(*row[:8]), Terms(*row[8:])) for row in rows]
+    return [(Gate(*row[:10]), Terms(*row[10:])) for row in rows]
 
 
 def write_gates(transaction: Transaction, statements: Statements, gates: Iterable[Gate]) -> None:
@@ -89,7 +91,6 @@ def write_gates(transaction: Transaction, statements: Statements, gates: Iterabl
     changed = []
     unlocked = {}
     for gate in gates:
-        gate.take_successes_in()
         if gate.changed and gate.is_locked:
             changed.append(gate)
         elif gate.changed:

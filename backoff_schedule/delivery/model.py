@@ -312,7 +312,8 @@ class Endpoint:
         max_in_flight: How many sends to it may be under way at once; None for no cap.
         disabled_at: When it was disabled; None if it is enabled.
         disabled_reason: Why it was disabled; None if it is enabled.
-        circuit: The state of its breaker.
+        circuit: The state of its breaker. Successes since its window was last looked at, all of
+            one tenth of it, are not in the window yet; failures always are.
         secrets: How many unexpired secrets it has.
     """
 

@@ -90,14 +90,16 @@ _GATES = """
 WITH u AS MATERIALIZED (
     SELECT * FROM json_to_recordset(?) AS u(
         endpoint_id bigint, status text, until bigint, generation bigint, circuit text,
-        failures text, probe_id bigint, disabled_at bigint, disabled_reason text,
+        successes bigint, successes_at bigint, failures text, probe_id bigint,
+        disabled_at bigint, disabled_reason text,
         delivered integer, retried integer, failed integer, dead integer, expired integer,
         lost integer, tries integer, seconds float8, redelivered integer, died_again integer
     )
 )
 UPDATE {prefix}gates AS g
 SET status = u.status, until = u.until, generation = u.generation,
-    circuit = COALESCE(u.circuit, g.circuit), failures = COALESCE(u.failures, g.failures),
+    circuit = COALESCE(u.circuit, g.circuit), successes = COALESCE(u.successes, 0),
+    successes_at = u.successes_at, failures = COALESCE(u.failures, g.failures),
     probe_id = u.probe_id, disabled_at = u.disabled_at,
     disabled_reason = COALESCE(u.disabled_reason, g.disabled_reason),
     delivered = g.delivered + COALESCE(u.delivered, 0),

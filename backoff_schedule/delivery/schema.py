@@ -36,6 +36,8 @@ CREATE TABLE {prefix}gates (
     until {big},
     generation {big} NOT NULL DEFAULT 0,
     circuit TEXT NOT NULL,
+    successes {big} NOT NULL DEFAULT 0,
+    successes_at {big},
     failures TEXT NOT NULL DEFAULT '[]',
     probe_id {big},
     delivered {big} NOT NULL DEFAULT 0,

@@ -57,7 +57,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 _GATE = """
 UPDATE {prefix}gates
 SET status = :status, until = :until, generation = :generation,
-    circuit = COALESCE(:circuit, circuit), failures = COALESCE(:failures, failures),
+    circuit = COALESCE(:circuit, circuit), successes = :successes,
+    successes_at = :successes_at, failures = COALESCE(:failures, failures),
     probe_id = :probe_id, disabled_at = :disabled_at,
     disabled_reason = COALESCE(:disabled_reason, disabled_reason),
     delivered = delivered + :delivered, retried = retried + :retried, failed = failed + :failed,
@@ -66,8 +67,11 @@ SET status = :status, until = :until, generation = :generation,
     died_again = died_again + :died_again
 WHERE endpoint_id = :endpoint_id
 """
-_STATE = ("until", "circuit", "failures", "probe_id", "disabled_at", "disabled_reason")
-_NONE = {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(_STATE)}
+_STATE = (
+    *("until", "circuit", "successes_at", "failures", "probe_id"),
+    *("disabled_at", "disabled_reason"),
+)
+_NONE = {**dict.fromkeys((*COUNTS, "successes"), 0), **dict.fromkeys(_STATE)}
 
 
 class _Statements:

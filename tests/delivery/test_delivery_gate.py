@@ -1,20 +1,28 @@
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from backoff_schedule import CircuitBreaker, create_backoff
+from backoff_schedule import CircuitBreaker, CircuitState, create_backoff
+from backoff_schedule.breaker import Permit
+from backoff_schedule.database.clock import from_microseconds
 from backoff_schedule.delivery import (
     AutoDisable,
+    Decision,
     Delivered,
     DeliveryPolicy,
     Permanent,
     Transient,
 )
-from tests.delivery.conftest import Clock, every_row
+from backoff_schedule.delivery.gate import Gate
+from tests.delivery.conftest import STEPS, Clock, every_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -295,3 +303,76 @@ def test_an_endpoint_that_does_not_exist_is_a_lookup_error(outbox: Outbox, call:
     arguments: dict[str, Any] = {"disable": {"reason": "x"}, "rotate_secret": {"new": "s"}}
     with pytest.raises(LookupError, match="there is no endpoint 'nobody'"):
         getattr(outbox, call)("nobody", **arguments.get(call, {}))
+
+
+# Successes wait in the row until the breaker's state is looked at.
+
+
+def test_successes_that_the_breaker_has_not_taken_in_yet_count_when_failures_come(
+    outbox: Outbox, clock: Clock, place: tuple[str, str]
+) -> None:
+    policy = DeliveryPolicy(
+        STEPS.schedule, breaker=CircuitBreaker(threshold=0.5, min_attempts=4, window="1 minute")
+    )
+    for number in range(13):
+        outbox.enqueue("acme", b"x", event_id=f"{number:02}")
+    clock.forward(1)
+    claims = outbox.claim(8, policy)
+    outbox.settle([(claim, Delivered()) for claim in claims[:4]])
+    waiting = "SELECT successes, circuit FROM backoff_gates"
+    ((successes, circuit),) = every_row(place, waiting)
+    assert (successes, json.loads(circuit)["window"]) == (4, [])
+    outbox.settle([(claim, Transient("x")) for claim in claims[4:7]])
+    ((successes, circuit),) = every_row(place, waiting)
+    assert (successes, [entry[1:] for entry in json.loads(circuit)["window"]]) == (0, [[7, 3]])
+    assert outbox.endpoints()[0].circuit.phase == "closed"
+    outbox.settle([(claims[7], Transient("x"))])
+    assert outbox.endpoints()[0].circuit.phase == "open"
+
+
+results = st.lists(
+    st.tuples(
+        st.floats(0.0, 40.0).map(lambda gap: round(gap * 1_000_000)),
+        st.lists(st.booleans(), min_size=1, max_size=5),
+    ),
+    max_size=12,
+)
+
+
+@given(results)
+def test_a_gate_ends_in_the_state_of_a_breaker_that_is_told_each_result_at_once(
+    batches: list[tuple[int, list[bool]]],
+) -> None:
+    breaker = CircuitBreaker(threshold=0.5, min_attempts=6, window="1 minute")
+    claim: Any = SimpleNamespace(
+        policy=DeliveryPolicy(STEPS.schedule, breaker=breaker),
+        generation=0,
+        redrives=0,
+        claimed_at=from_microseconds(0),
+    )
+    now, told = 1_900_000_000_000_000, CircuitState()
+    row: dict[str, Any] = {"status": "closed", "generation": 0, "circuit": told.as_dict()}
+    for gap, batch in batches:
+        now += gap
+        gate = Gate(
+            1,
+            None,
+            row["status"],
+            row["generation"],
+            row.get("probe_id"),
+            row.get("successes", 0),
+            row.get("successes_at"),
+            json.dumps(row["circuit"]),
+            "[]",
+        )
+        for failed in batch:
+            after = breaker.after_failure if failed else breaker.after_success
+            told = after(told, Permit(0), now / 1_000_000)
+            outcome = Transient("x") if failed else Delivered()
+            gate.count(claim, outcome, Decision("pending" if failed else "delivered"), now)
+        row = {"circuit": row["circuit"], **gate.state_to_write()}
+    found = CircuitState.from_dict(row["circuit"])
+    if row.get("successes_at") is not None:
+        at = row["successes_at"] / 1_000_000
+        found = breaker.after_success(found, Permit(0), at, row["successes"])
+    assert found == told
