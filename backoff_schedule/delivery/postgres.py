@@ -11,6 +11,7 @@ from .enqueueing import FIND, INSERT, RETURNING, checked_event, statement
 from .model import Ticket
 from .outbox import Outbox
 from .schema import steps
+from .statements import alike_results, alike_shares
 from .watching import listener_for
 
 TYPE_CHECKING = False
@@ -121,12 +122,9 @@ class _Statements:
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
     ) -> dict[int, list[tuple[Any, ...]]]:
         taken: dict[int, list[tuple[Any, ...]]] = {}
-        alike: dict[tuple[int, int], list[int]] = {}
-        for endpoint, count, lease in wanted:
-            alike.setdefault((count, lease), []).append(endpoint)
         said = [
             {"count": count, "lease": lease, "endpoints": endpoints}
-            for (count, lease), endpoints in alike.items()
+            for (count, lease), endpoints in alike_shares(wanted).items()
         ]
         rows = transaction.rows(_TAKE, (_said(said),))
         # An UPDATE answers in no order; the number is that of the enqueue.
@@ -137,16 +135,13 @@ class _Statements:
     def finish(
         self, transaction: Transaction, results: Sequence[tuple[Claim, Result]], now: int
     ) -> set[int]:
-        alike: dict[Result, tuple[list[int], list[int]]] = {}
-        for claim, result in results:
-            known = alike.get(result)
-            if known is None:
-                known = alike[result] = ([], [])
-            known[0].append(claim.id)
-            known[1].append(claim.token)
         said = [
-            {**result._asdict(), "ids": ids, "tokens": tokens}
-            for result, (ids, tokens) in alike.items()
+            {
+                **result._asdict(),
+                "ids": [claim.id for claim in claims],
+                "tokens": [claim.token for claim in claims],
+            }
+            for result, claims in alike_results(results).items()
         ]
         return {row[0] for row in transaction.rows(_FINISH, (_said(said), now, now))}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from operator import itemgetter
 
-from ..database.clock import to_microseconds
 from ..database.sqlite import DIALECT, SQLiteDatabase
 from ..database.sqlite_caller import caller_cursor
 from .enqueueing import FIND, INSERT, RETURNING, statement
@@ -13,7 +12,7 @@ from .gate import COUNTS
 from .model import Ticket
 from .outbox import Outbox
 from .schema import steps
-from .statements import CLAIMED
+from .statements import CLAIMED, alike_results, alike_shares
 from .watching import listener_for
 
 TYPE_CHECKING = False
@@ -37,22 +36,30 @@ UPDATE {prefix}deliveries
 SET state = 'sending', attempts = attempts + 1, token = token + 1, claimed_at = {now},
     next_attempt_at = {now} + ?, first_claimed_at = COALESCE(first_claimed_at, {now})
 WHERE id IN (
-    SELECT id FROM {prefix}deliveries INDEXED BY backoff_deliveries_pending
-    WHERE state = 'pending' AND endpoint_id = ? AND next_attempt_at <= {as_of}
-    ORDER BY next_attempt_at, id LIMIT ?
+    SELECT d.id FROM json_each(?) AS e CROSS JOIN {prefix}deliveries AS d
+    WHERE d.id IN (
+        SELECT id FROM {prefix}deliveries INDEXED BY backoff_deliveries_pending
+        WHERE state = 'pending' AND endpoint_id = e.value AND next_attempt_at <= {as_of}
+        ORDER BY next_attempt_at, id LIMIT ?
+    )
 )
 RETURNING """
     + CLAIMED
 )
+# The claims as an object, from the number of the row to its token.
 _FINISH = """
-UPDATE {prefix}deliveries
+UPDATE {prefix}deliveries AS d
 SET state = ?, next_attempt_at = ?, finished_at = ?, last_status = ?, last_error = ?, reason = ?
-WHERE id = ? AND token = ? AND state = 'sending'
+FROM json_each(?) AS claim
+WHERE d.id = CAST(claim.key AS INTEGER) AND d.token = claim.value AND d.state = 'sending'
+RETURNING id
 """
-_TRY = """
+_TRIES = """
 INSERT INTO {prefix}tries
     (delivery_id, redrive, number, event_id, started_at, seconds, status, error, outcome)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+SELECT id, redrives, attempts, event_id, claimed_at, MAX(0, ? - claimed_at) / 1000000.0,
+    last_status, last_error, ?
+FROM {prefix}deliveries WHERE id {among}
 """
 _GATE = """
 UPDATE {prefix}gates
@@ -80,29 +87,27 @@ class _Statements:
     def take(
         self, transaction: Transaction, wanted: Sequence[tuple[int, int, int]]
     ) -> dict[int, list[tuple[Any, ...]]]:
-        # An UPDATE answers in no order; the number is that of the enqueue.
-        return {
-            endpoint: sorted(transaction.rows(_TAKE, (lease, endpoint, count)), key=itemgetter(0))
-            for endpoint, count, lease in wanted
-        }
+        taken: dict[int, list[tuple[Any, ...]]] = {}
+        for (count, lease), endpoints in alike_shares(wanted).items():
+            # An UPDATE answers in no order; the number is that of the enqueue.
+            rows = transaction.rows(_TAKE, (lease, json.dumps(endpoints), count))
+            for row in sorted(rows, key=itemgetter(0)):
+                taken.setdefault(row[1], []).append(row)
+        return taken
 
     def finish(
         self, transaction: Transaction, results: Sequence[tuple[Claim, Result]], now: int
     ) -> set[int]:
-        matched = set()
-        tries = []
-        change = transaction.change
-        for claim, (state, due, status, error, reason, outcome) in results:
-            finished = now if due is None else None
-            row = (state, due, finished, status, error, reason, claim.id, claim.token)
-            if change(_FINISH, row):
-                matched.add(claim.id)
-                started = to_microseconds(claim.claimed_at)
-                seconds = max(0, now - started) / 1_000_000
-                known = (claim.id, claim.redrives, claim.attempt, claim.event_id)
-                tries.append((*known, started, seconds, status, error, outcome))
-        transaction.change_each(_TRY, tries)
-        return matched
+        finished: set[int] = set()
+        for result, claims in alike_results(results).items():
+            state, due, status, error, reason, outcome = result
+            ended = now if due is None else None
+            tokens = json.dumps({claim.id: claim.token for claim in claims})
+            values = (state, due, ended, status, error, reason, tokens)
+            ids = [row[0] for row in transaction.rows(_FINISH, values)]
+            transaction.change(_TRIES, (now, outcome, transaction.numbers(ids)))
+            finished.update(ids)
+        return finished
 
     def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
         rows = []

@@ -63,3 +63,19 @@ class Statements(Protocol):
     def write_gates(self, transaction: Transaction, gates: Sequence[Gate]) -> None:
         """Write these gates, each once."""
         ...
+
+
+def alike_shares(wanted: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int], list[int]]:
+    """The endpoints of which as many rows are wanted for as long, so that it is said once."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for endpoint, count, lease in wanted:
+        alike.setdefault((count, lease), []).append(endpoint)
+    return alike
+
+
+def alike_results(results: Sequence[tuple[Claim, Result]]) -> dict[Result, list[Claim]]:
+    """The claims that have the same result, so that it is said once."""
+    alike: dict[Result, list[Claim]] = {}
+    for claim, result in results:
+        alike.setdefault(result, []).append(claim)
+    return alike
